@@ -74,7 +74,7 @@ def _pieces(rows: RowSet) -> Iterator[Document]:
 
 def _measured(store: LinkStore, vectors: Sequence[Any], asked: Sequence[str]) -> list[dict[str, Any]]:
     index, count = _index(store.backend)
-    ours = {"default": DEFAULT_STRATEGY.returning(K), "pagerank": PageRank(k=K)}
+    ours = {"default": DEFAULT_STRATEGY.with_k(K), "pagerank": PageRank(k=K)}
     seconds: dict[str, list[float]] = {name: [] for name in ("usearch alone", *ours)}
     for warm in (False, True):
         for vector, text in zip(vectors, asked, strict=True):

@@ -17,7 +17,7 @@ from langchain_core.documents import Document
 from linkstore.agents.facts import Extracted, Fact
 from linkstore.core.calls import run_in_thread
 from linkstore.core.lexical import get_document_name
-from linkstore.core.processes import slow_collector
+from linkstore.core.processes import infrequent_gc
 from linkstore.core.text import STOP_WORDS, fold, tokenize
 
 SHORTEST: Final = 3
@@ -48,7 +48,7 @@ class RuleExtractor:
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
         """The facts of each chunk."""
-        with slow_collector():
+        with infrequent_gc():
             return [facts_of(chunk) for chunk in chunks]
 
     async def aextract(self, chunks: Sequence[Document]) -> list[Extracted]:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from _report import add_output, report
 
-from linkstore.core.processes import slow_collector
+from linkstore.core.processes import infrequent_gc
 from linkstore.errors import LinkStoreError
 from linkstore.extract import Page
 from linkstore.extract.blocks import Block
@@ -172,7 +172,7 @@ def _measured(reader: str, shape: str, megabytes: float) -> tuple[float, float]:
     read(unit.encode())  # what only the first time takes
     Path("/proc/self/clear_refs").write_text("5")  # the peak of memory counts from here
     before, started = _peak(), time.process_time()
-    with slow_collector():  # as a run does
+    with infrequent_gc():  # as a run does
         read(content)
     size = len(content) / 1e6
     return (time.process_time() - started) / size, (_peak() - before) / size

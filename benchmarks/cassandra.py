@@ -304,7 +304,7 @@ def _asked(ours: Ours, peers: list[Peer], questions: int) -> list[Row]:
             for how in peer.asks:
                 timing = timings[peer.name, how]
                 found = meters[peer.name].measure(timing, partial(peer.found, how, f"question {n}"))
-                same = OURS[how.removeprefix("wide, ")].returning(max(1, found))
+                same = OURS[how.removeprefix("wide, ")].with_k(max(1, found))
                 timing.ours += [_timed(partial(ours.search, same, n)) for _ in range(2)]
     return [timing.row(len(ours.data), store, how) for (store, how), timing in timings.items()]
 

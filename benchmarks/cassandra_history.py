@@ -27,7 +27,7 @@ from linkstore import Link
 from linkstore.core.arrays import normalize_vectors
 from linkstore.core.plans import Ids, Lexical, LexicalMatches, Plan
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.strategies import Eager, Question, Similarity
 
 KEYSPACE = "history"
@@ -109,10 +109,10 @@ def main() -> None:
         fresh, old = opened(session, "fresh"), opened(session, "old")
         began = time.perf_counter()
         for revision in range(options.rounds):
-            old.run(old.write(Change(put=records(count, revision))))
+            old.run(old.write(WriteBatch(put=records(count, revision))))
         spent = time.perf_counter() - began
         print(f"{count * options.rounds:,} updates in {spent:.0f} s", file=sys.stderr)
-        fresh.run(fresh.write(Change(put=records(count, last))))
+        fresh.run(fresh.write(WriteBatch(put=records(count, last))))
         rows = asked(fresh, old, count, last, "at once")
         if options.wait:
             time.sleep(options.wait)

@@ -45,7 +45,7 @@ from linkstore.engines.cassandra.execution import Executor, Placement
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import CREATE_WORD_TABLE, WORD_ROWS, Requests, Statement, Tables
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 
 KEYSPACE = "bench"
 PATIENT = {"write_request_timeout": "60s", "read_request_timeout": "60s"}
@@ -241,7 +241,7 @@ def _stores(server: Server, session: Any, texts: Texts, size: int) -> tuple[Row,
         store.run(store.claim(CLAIM))
     spent = {name: Spent(server) for name in stores}
     for start in range(0, size, BATCH):
-        change = Change(put=texts.records(range(start, min(start + BATCH, size))))
+        change = WriteBatch(put=texts.records(range(start, min(start + BATCH, size))))
         for name, store in stores.items():
             spent[name].on(lambda store=store, change=change: store.run(store.write(change)))
     server.nodetool("flush", KEYSPACE)

@@ -22,7 +22,7 @@ from linkstore.core.arrays import Floats, normalize_vectors
 from linkstore.core.filters import parse_filter
 from linkstore.core.links import parse_links
 from linkstore.core.plans import Documents, Find, Lexical, Nearest, Plan
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, database
 
 DIMENSION = 64
@@ -76,12 +76,12 @@ def _measured(folder: Path, count: int, *, durable: bool) -> Iterator[tuple[str,
     log, started = 0, time.process_time()
     for start in range(0, count, 2000):
         stop = min(count, start + 2000)
-        store.run(store.write(Change(put=[_record(n, rows[n], count) for n in range(start, stop)])))
+        store.run(store.write(WriteBatch(put=[_record(n, rows[n], count) for n in range(start, stop)])))
         log = max(log, (folder / "linkstore.db-wal").stat().st_size)
     yield "bulk load", time.process_time() - started
     started = time.process_time()
     for n in chance.integers(0, count, 300).tolist():
-        store.run(store.write(Change(put=[_record(n, rows[n - 1], count)])))
+        store.run(store.write(WriteBatch(put=[_record(n, rows[n - 1], count)])))
     yield "300 updates", time.process_time() - started
     store.run(store.answer(_nearest(rows[0], None)))
     started = time.process_time()

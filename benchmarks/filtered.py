@@ -30,7 +30,7 @@ from linkstore.core.arrays import normalize_vectors
 from linkstore.core.filters import EVERYTHING, Condition, parse_filter
 from linkstore.core.links import Link
 from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.strategies import Eager, PageRank, Question, Similarity, Strategy, Words
 
@@ -105,7 +105,7 @@ def main() -> None:
         corpus, backend = Corpus(arguments.size), open_()
         backend.run(backend.claim(Manifest(embedding="bench", dimension=DIMENSION)))
         for records in corpus.batches():
-            backend.run(backend.write(Change(put=records)))
+            backend.run(backend.write(WriteBatch(put=records)))
         backend.run(backend.flush())
         questions = corpus.questions()
         rows = []

@@ -22,7 +22,7 @@ from _report import add_output, listed, record
 from linkstore.core.arrays import Floats, normalize_vectors
 from linkstore.core.links import Link, parse_links
 from linkstore.core.plans import Candidates, Nearest, Plan
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 
 DIMENSION = 256
@@ -120,12 +120,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         places = Path(folder) / "history", Path(folder) / "fresh"
         old, fresh = map(opened, places)
-        old.run(old.write(Change(put=records(vectors, range(count), 0))))
+        old.run(old.write(WriteBatch(put=records(vectors, range(count), 0))))
         for version in range(1, given.rounds + 1):
             part = range(version % share, count, share)
-            old.run(old.write(Change(put=records(vectors, part, version))))
+            old.run(old.write(WriteBatch(put=records(vectors, part, version))))
         content = old.run(old.scan(None, count))
-        fresh.run(fresh.write(Change(put=content)))
+        fresh.run(fresh.write(WriteBatch(put=content)))
         found: dict[str, tuple[float, float]] = {}
         questions = iter(np.repeat(vectors[:ASKED], 2, axis=0))
         ask = lambda store: 1e3 * seconds(lambda: store.run(store.answer(nearest(next(questions)))))  # noqa: E731

@@ -72,7 +72,7 @@ def read_page_questions(data: Path) -> Asked:
 
 
 def _row(name: str, store: LinkStore, strategy: Strategy, asked: Asked) -> dict[str, Any]:
-    ranks = [_ranks(store, strategy.returning(DEPTH), *one) for one in asked]
+    ranks = [_ranks(store, strategy.with_k(DEPTH), *one) for one in asked]
     shares = [
         [100 * sum(rank[of] < among for rank in ranks) / len(ranks) for among in AMONG] for of in (0, 1)
     ]

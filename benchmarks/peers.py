@@ -145,7 +145,7 @@ def _depth(store: LinkStore, peer: Peer, questions: int, depth: int) -> Row:
         theirs.append(seconds)
         found.append(len(ids))
         ours += [_ask(store, n, usual)[0] for _ in range(REPEATS)]
-        same = usual.returning(len(ids))
+        same = usual.with_k(len(ids))
         as_many += [_ask(store, n, same)[0] for _ in range(REPEATS)]
         everything.append(_ask(store, n, wide)[0])
         covered.append(len(ids & _ask(store, n, usual)[1]) / len(ids))

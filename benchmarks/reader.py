@@ -51,7 +51,7 @@ from linkstore.agents import (
 from linkstore.agents.facts import CHUNK_KEY, KEY_ELEMENT
 from linkstore.agents.model_calls import OutputModel
 from linkstore.agents.reader import compile_graph
-from linkstore.agents.steps import ReadingSources, Step
+from linkstore.agents.steps import ReadingSources, ReadingStep
 from linkstore.context import counter_of
 from linkstore.embeddings import get_embedding
 from linkstore.errors import AgentError, EvaluationError, LinkStoreError
@@ -101,13 +101,13 @@ class Measured:
 @contextmanager
 def noting_numbers(numbered: list[str]) -> Iterator[None]:
     """Tell which passages a reader has numbered, each time that its model is asked."""
-    ask = Step.ask
+    ask = ReadingStep.ask
 
-    def noted(step: Step, *arguments: Any, **options: Any) -> Any:
+    def noted(step: ReadingStep, *arguments: Any, **options: Any) -> Any:
         numbered[:] = step.state["shown"]
         return ask(step, *arguments, **options)
 
-    with patch.object(Step, "ask", noted):
+    with patch.object(ReadingStep, "ask", noted):
         yield
 
 

@@ -102,7 +102,7 @@ def make_systems(store: LinkStore, documents: Sequence[Document], encoder: Encod
 
 def _ask_store(store: LinkStore, strategy: Strategy) -> System:
     return lambda question: [
-        str(hit.document.id) for hit in store.search(question, strategy=strategy.returning(DEPTH))
+        str(hit.document.id) for hit in store.search(question, strategy=strategy.with_k(DEPTH))
     ]
 
 

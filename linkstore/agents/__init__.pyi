@@ -1,4 +1,4 @@
-from .answers import Answer as Answer, Citation as Citation, Statement as Statement
+from .answers import Answer as Answer, Citation as Citation, AnswerStatement as AnswerStatement
 from .fact_index import (
     FactReport as FactReport,
     FactSummary as FactSummary,

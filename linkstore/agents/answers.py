@@ -42,7 +42,7 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class AnswerStatement:
     """A part of an answer.
 
     Args:
@@ -88,7 +88,7 @@ class Answer:
 
     question: str
     outcome: str
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[AnswerStatement, ...] = ()
     stopped: str = ""
     analysis: str = ""
     plan: tuple[str, ...] = ()
@@ -200,7 +200,7 @@ def make_answer(state: Reading, *, with_facts: bool) -> Answer:
         if (of := state.get(one.name)) is not None
     }
     given["statements"] = tuple(
-        Statement(
+        AnswerStatement(
             text=one["text"], citations=tuple(Citation(id=id, **state["citable"][id]) for id in one["chunks"])
         )
         for one in state["statements"]

@@ -42,10 +42,10 @@ from linkstore.core.calls import (
     run,
     run_in_thread,
 )
-from linkstore.core.processes import slow_collector
-from linkstore.embeddings.names import embedding_name
+from linkstore.core.processes import infrequent_gc
+from linkstore.embeddings.names import name_embedding
 from linkstore.errors import DocumentError, EmbeddingError, ExtractionError, StoreNotFoundError
-from linkstore.extract.names import Variants
+from linkstore.extract.names import NameNormalizer
 from linkstore.store.core import FACTS_SUFFIX
 from linkstore.store.documents import as_document
 from linkstore.store.linkstore import LinkStore, open_store_beside, require_store
@@ -92,7 +92,7 @@ class FactSummary:
 
 
 def _index(
-    store: LinkStore, facts: LinkStore, extractor: FactExtractor, variants: Variants, dry_run: bool
+    store: LinkStore, facts: LinkStore, extractor: FactExtractor, variants: NameNormalizer, dry_run: bool
 ) -> Operation[FactSummary]:
     """Extract the facts of new and changed chunks, remove those of chunks that are gone."""
     known = yield from call(facts.pages, facts.apages, FACT_SOURCE)
@@ -141,7 +141,7 @@ def _write(
     if failed and len(failed) == len(chunks) and not summary.facts:
         raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
 
-    @slow_collector()
+    @infrequent_gc()
     def put() -> int:
         pages = [
             make_fact_page(chunk, compute_digest(chunk, extractor.name), of, names)
@@ -197,7 +197,7 @@ def index_facts(
         extractor: Extracts facts, such as a :class:`~linkstore.agents.ModelExtractor`.
         facts: Where to keep the facts; default :func:`fact_store`, next to the store.
         aliases: Other names of key elements by the name that they stand for; see
-            :class:`~linkstore.extract.names.Variants`. They apply to facts that are extracted from now on.
+            :class:`~linkstore.extract.names.NameNormalizer`. They apply to facts extracted from now on.
         dry_run: Count what would be extracted, with the calls of a model and the tokens sent; write nothing.
 
     Returns:
@@ -235,7 +235,7 @@ def check_embeddings(store: LinkStore, facts: LinkStore) -> None:
     Raises:
         EmbeddingError: If the embeddings differ.
     """
-    names = [embedding_name(one.embeddings) for one in (store, facts)]
+    names = [name_embedding(one.embeddings) for one in (store, facts)]
     if names[0] != names[1]:
         raise EmbeddingError(
             f"the chunks are embedded with {names[0]!r}, their facts with {names[1]!r}; use the same for both"
@@ -253,7 +253,7 @@ def _prepare_indexing(
     """Yield a run, then close the store of facts if it was opened here."""
     require_store(store=store, **omit_none(facts=facts))
     require_having("aextract", "a FactExtractor, such as ModelExtractor(model)", extractor=extractor)
-    variants = Variants([KEY_ELEMENT], aliases)
+    variants = NameNormalizer([KEY_ELEMENT], aliases)
     if facts is store:
         raise DocumentError("facts cannot be kept among their chunks; pass another store as facts, or none")
     if facts is not None:

@@ -25,7 +25,7 @@ from linkstore.core.lexical import get_document_name
 from linkstore.core.links import LINKS_KEY, OVERLAP, SECTION, parse_links
 from linkstore.core.text import STOP_WORDS, fold, is_unicode, tokenize
 from linkstore.errors import LinkError
-from linkstore.extract.names import Variants
+from linkstore.extract.names import NameNormalizer
 
 KEY_ELEMENT: Final = "key_element"
 """The kind of the links from facts to their key elements."""
@@ -218,7 +218,7 @@ class ElementNames:
         variants: Joins spellings.
     """
 
-    def __init__(self, variants: Variants) -> None:
+    def __init__(self, variants: NameNormalizer) -> None:
         self._variants = variants
         self._known = lru_cache(maxsize=_CACHED_SPELLINGS)(self._normalize)
 

@@ -31,10 +31,10 @@ from pydantic import ValidationError
 from starlette.applications import Starlette
 
 from linkstore.core.http_server import (
-    Guard,
     HttpLimits,
     Message,
     Receive,
+    RequestGuard,
     Send,
     list_allowed_hosts,
     refuse,
@@ -237,4 +237,4 @@ def serve_http(
     """
     host, port = listening.getsockname()[:2]
     _LOG.info("listening at http://%s:%d%s", f"[{host}]" if ":" in host else host, port, HTTP_PATH)
-    run_server(Guard(make_endpoint(server), token, list_allowed_hosts(host, port, others)), listening)
+    run_server(RequestGuard(make_endpoint(server), token, list_allowed_hosts(host, port, others)), listening)

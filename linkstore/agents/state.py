@@ -37,7 +37,7 @@ class ChunkSource(TypedDict):
     title: str
 
 
-class Candidate(TypedDict):
+class ReadingCandidate(TypedDict):
     """A passage that may be read next.
 
     Keys: ``score``, higher for one that was found near the top, or in several ways; ``of``, what led to it:
@@ -73,7 +73,7 @@ class Reading(TypedDict):
     """Chunks whose links to look up."""
     chunks: list[str]
     """Chunks to read, in order."""
-    candidates: dict[str, Candidate]
+    candidates: dict[str, ReadingCandidate]
     """What may be read, by id."""
     linked: list[str]
     """Some of those that are linked with what is read next."""

@@ -33,7 +33,6 @@ from linkstore.agents.model_calls import CallTimeoutError, MalformedOutput, Outp
 from linkstore.agents.state import (
     ActionRecord,
     Budget,
-    Candidate,
     ChunkSource,
     CitedStatement,
     Decision,
@@ -41,6 +40,7 @@ from linkstore.agents.state import (
     FinalAnswer,
     RationalPlan,
     Reading,
+    ReadingCandidate,
     begin_reading,
 )
 from linkstore.context.compiled import TokenCounter
@@ -132,7 +132,7 @@ class ReadingSources:
         return normalize_vector(given)
 
 
-class Step:
+class ReadingStep:
     """One step of a reading.
 
     Args:
@@ -234,7 +234,7 @@ class Step:
             if id in self.state["read"]:
                 continue
             if id not in candidates:
-                candidates[id] = Candidate(score=0.0, of=of, how=how, facts=[], passed=0)
+                candidates[id] = ReadingCandidate(score=0.0, of=of, how=how, facts=[], passed=0)
                 new.append(id)
             candidates[id]["passed"] = 0
             candidates[id]["score"] += weight / (rank + RANK_OFFSET)
@@ -288,7 +288,7 @@ class Step:
             refused = self.state["refused"]
             refused[sort] = refused.get(sort, 0) + count
 
-    def did(self, action: str, to: Sequence[str], said: str) -> None:
+    def record_action(self, action: str, to: Sequence[str], said: str) -> None:
         """Record the action."""
         led = f"{said}: {action} {', '.join(to)}".rstrip() if action else said
         _LOG.info("%s: %s", self.name, led)
@@ -322,7 +322,7 @@ def _normalize(name: str) -> str:
         return name
 
 
-def make_plan(step: Step) -> Operation[None]:
+def make_plan(step: ReadingStep) -> Operation[None]:
     """Plan what to find out, and forget what an earlier question on the same thread has left."""
     state = step.state
     yield from step.sources.vector(state["question"])  # refuses a blank question before the model is paid
@@ -331,10 +331,12 @@ def make_plan(step: Step) -> Operation[None]:
         state["plan"] = [said for one in made.steps[:MOST_PLANNED] if (said := " ".join(one.split()))]
     queries = {query.casefold(): query for query in [state["question"], *state["plan"]]}
     state["queries"] = list(queries.values())
-    step.did("plan", [], "the question" if isinstance(made, RationalPlan) else "the question, without result")
+    step.record_action(
+        "plan", [], "the question" if isinstance(made, RationalPlan) else "the question, without result"
+    )
 
 
-def search(step: Step) -> Operation[None]:
+def search(step: ReadingStep) -> Operation[None]:
     """Search for what is wanted by the default strategy, in the chunks and in their facts."""
     state, store, facts = step.state, step.sources.store, step.sources.facts
     queries, state["queries"] = state["queries"], []
@@ -345,7 +347,7 @@ def search(step: Step) -> Operation[None]:
         fresh = hits[k - SHOWN_HITS :]
         state["searched"].append(query)
         new = step.add_candidates(((hit.document.id or "", "", "") for hit in fresh), weight)
-        step.did("", [], f"searched for {query!r}: {format_count(len(new), 'new passage')}")
+        step.record_action("", [], f"searched for {query!r}: {format_count(len(new), 'new passage')}")
         if facts is not None and k == SHOWN_HITS:
             vector = yield from step.sources.vector(query)
             words, _ = extract_question_terms(query)
@@ -355,7 +357,7 @@ def search(step: Step) -> Operation[None]:
             step.offer(found.elements)
 
 
-def look_up_facts(step: Step) -> Operation[None]:
+def look_up_facts(step: ReadingStep) -> Operation[None]:
     """Look up the facts of key elements that the model wants."""
     state, facts = step.state, step.sources.facts
     names, state["elements"] = state["elements"], []
@@ -368,7 +370,7 @@ def look_up_facts(step: Step) -> Operation[None]:
         shown = [(id, text) for id, text in found.facts if id in {*state["candidates"], *state["read"]}]
         state["facts"][name] = ElementFacts(size=found.size, facts=shown)
         step.offer(found.elements)
-        step.did("", [], f"looked up {describe_count(len(found.facts), found.size)} of {name!r}")
+        step.record_action("", [], f"looked up {describe_count(len(found.facts), found.size)} of {name!r}")
 
 
 def describe_count(shown: int, size: int) -> str:
@@ -380,7 +382,7 @@ def describe_count(shown: int, size: int) -> str:
     return "the only fact" if size == 1 else f"all {size:,} facts"
 
 
-def look_up_links(step: Step) -> Operation[None]:
+def look_up_links(step: ReadingStep) -> Operation[None]:
     """Look up what is linked with the passages that are read next, and the key elements of their facts."""
     state, facts = step.state, step.sources.facts
     ids, state["follow"] = state["follow"], []
@@ -397,10 +399,10 @@ def look_up_links(step: Step) -> Operation[None]:
         own = yield from call(facts.page_ids, facts.apage_ids, FACT_SOURCE, urls)
         known = tuple(islice(chain(*own.values()), FACTS_OF_PASSAGE))
         step.offer((yield from call_plan(facts.backend, lookups.find_elements(known))))
-    step.did("", [], f"looked at links: {format_count(len(new), 'new passage')}")
+    step.record_action("", [], f"looked at links: {format_count(len(new), 'new passage')}")
 
 
-def read(step: Step) -> Operation[None]:
+def read(step: ReadingStep) -> Operation[None]:
     """Read passages, show what may be read next, and let the model decide."""
     state, store = step.state, step.sources.store
     menu = _list_candidates(state)
@@ -410,7 +412,7 @@ def read(step: Step) -> Operation[None]:
     for id in (id for id in wanted if id not in there):
         state["candidates"].pop(id, None)
         if id in state["chunks"]:
-            step.did("", [], f"{id!r} is gone")
+            step.record_action("", [], f"{id!r} is gone")
     menu = [id for id in menu if id in there]
     lists = _format_lists(step, menu, there)
     queue = [id for id in state["chunks"] if id in there]
@@ -450,7 +452,7 @@ def _wants_more(state: Reading) -> bool:
     return not state["chunks"] and any(one["passed"] for one in state["candidates"].values())
 
 
-def _format_lists(step: Step, menu: Sequence[str], there: Mapping[str, Document]) -> list[str]:
+def _format_lists(step: ReadingStep, menu: Sequence[str], there: Mapping[str, Document]) -> list[str]:
     """Format what the model may choose from: passages, facts and key elements."""
     state = step.state
     lines = []
@@ -510,10 +512,10 @@ def _mark_as_read(state: Reading, document: Document) -> None:
         state["parts"][id] = done
         score = candidate["score"] if candidate is not None else 0.0
         how = f"{format_count(done, 'part')} of it read, there are more"
-        state["candidates"][id] = Candidate(score=score, of=f"chunk:{id}", how=how, facts=[], passed=0)
+        state["candidates"][id] = ReadingCandidate(score=score, of=f"chunk:{id}", how=how, facts=[], passed=0)
 
 
-def _decide(step: Step, made: Decision | None, menu: Sequence[str], said: str) -> None:
+def _decide(step: ReadingStep, made: Decision | None, menu: Sequence[str], said: str) -> None:
     """Take up what the model wants: to end, or to read on and look up more.
 
     An answer that cites only passages that were shown in part, but not read, has them read first.
@@ -526,7 +528,7 @@ def _decide(step: Step, made: Decision | None, menu: Sequence[str], said: str) -
         wanted = _end(step, decision.statements, in_sources=bool(decision.statements))
     if state["outcome"]:
         state["analysis"] = "" if state["statements"] else decision.notes.strip()
-        step.did(state["outcome"], _list_cited(state), said)
+        step.record_action(state["outcome"], _list_cited(state), said)
         return
     chosen = [id for id in wanted if id in state["candidates"]][:READ_AT_ONCE]
     if made is None or (chosen and not decision.sure and not decision.finished):
@@ -536,7 +538,7 @@ def _decide(step: Step, made: Decision | None, menu: Sequence[str], said: str) -
     _take_up(state, chosen, elements, queries)
     wants = {"read": chosen, "explore": elements, "search": queries}
     action = " and ".join(name for name, of in wants.items() if of)
-    step.did(action or "pass", [*chosen, *elements, *queries], said)
+    step.record_action(action or "pass", [*chosen, *elements, *queries], said)
     if not chosen:
         for id in menu:
             state["candidates"][id]["passed"] += 1
@@ -565,7 +567,7 @@ def _take_up(state: Reading, chosen: Sequence[str], elements: list[str], queries
         state["ways"].setdefault(f"element:{name}", before)
 
 
-def _end(step: Step, statements: Sequence[CitedStatement], *, in_sources: bool) -> list[str]:
+def _end(step: ReadingStep, statements: Sequence[CitedStatement], *, in_sources: bool) -> list[str]:
     """End the reading with an answer, of which the statements are kept that cite passages that were read.
 
     Returns:
@@ -593,12 +595,12 @@ def _list_cited(state: Reading) -> list[str]:
     return list(dict.fromkeys(id for one in state["statements"] for id in one["chunks"]))
 
 
-def write_answer(step: Step) -> Operation[None]:
+def write_answer(step: ReadingStep) -> Operation[None]:
     """Write the answer from the notes, where the reading ended without one."""
     state = step.state
     if not state["read"] and not state["stopped"] and not state["failed"]:
         state["outcome"] = NOT_IN_SOURCES
-        step.did(NOT_IN_SOURCES, [], "found nothing to read")
+        step.record_action(NOT_IN_SOURCES, [], "found nothing to read")
         return
     stopped = state["stopped"]
     possible = list(prompts.make_answer_prompts(state))
@@ -611,15 +613,17 @@ def write_answer(step: Step) -> Operation[None]:
         )
     if made is None:
         state["outcome"] = OUT_OF_BUDGET
-        step.did(OUT_OF_BUDGET, [], f"the budget of {state['stopped']} leaves no room for an answer")
+        step.record_action(
+            OUT_OF_BUDGET, [], f"the budget of {state['stopped']} leaves no room for an answer"
+        )
         return
     state["stopped"] = stopped
     state["analysis"] = made.analysis
     _end(step, made.statements, in_sources=made.in_sources)
-    step.did(state["outcome"], _list_cited(state), format_count(len(made.statements), "statement"))
+    step.record_action(state["outcome"], _list_cited(state), format_count(len(made.statements), "statement"))
 
 
-STEPS: Final[Mapping[str, Callable[[Step], Operation[None]]]] = {
+STEPS: Final[Mapping[str, Callable[[ReadingStep], Operation[None]]]] = {
     "plan": make_plan,
     "search": search,
     "facts": look_up_facts,
@@ -632,6 +636,6 @@ STEPS: Final[Mapping[str, Callable[[Step], Operation[None]]]] = {
 
 def take_step(sources: ReadingSources, name: str, state: Reading) -> Operation[Reading]:
     """Take a step, and return the state after it."""
-    step = Step(sources, state, name)
+    step = ReadingStep(sources, state, name)
     yield from STEPS[name](step)
     return step.end()

@@ -279,9 +279,9 @@ class ScriptedChatModel(BaseChatModel):
         with self._lock:
             self._calls.append(call)
             number = len(self._calls)
-        return make_message(self._said(call, number), call, number)
+        return make_message(self._find_answer(call, number), call, number)
 
-    def _said(self, call: ModelCall, number: int) -> ScriptedAnswer:
+    def _find_answer(self, call: ModelCall, number: int) -> ScriptedAnswer:
         """Return the answer to the call of this number, counted from 1."""
         if callable(self.script):
             said: Any = self.script

@@ -26,7 +26,7 @@ from linkstore.cli.exits import UsageError, end_at_once, end_with_reader, get_ex
 from linkstore.cli.output import complain, note, prepare_streams, quiet
 from linkstore.core.arguments import ArgumentText, read_docstring
 from linkstore.core.display import escape_unprintable
-from linkstore.core.processes import slow_collector
+from linkstore.core.processes import infrequent_gc
 from linkstore.errors import LinkStoreError
 
 StoreOption = Annotated[
@@ -232,7 +232,7 @@ def run(arguments: Sequence[str] | None) -> None:
     """Run the command line and exit: see :func:`linkstore.cli.main`."""
     prepare_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
-    with slow_collector(), end_with_reader():
+    with infrequent_gc(), end_with_reader():
         try:
             with end_at_once():
                 app = make_application([words[0]] if words and words[0] in COMMANDS else COMMANDS)

@@ -164,11 +164,11 @@ def calibrate(
 
 def _estimate_weight(store: LinkStore) -> LexicalWeight | None:
     """Estimate the weight of words if it is not known for the embedding, and the store has enough texts."""
-    from linkstore.embeddings.names import LEXICAL_WEIGHT, embedding_name
+    from linkstore.embeddings.names import LEXICAL_WEIGHT, name_embedding
     from linkstore.errors import EvaluationError
     from linkstore.evaluate.calibration import estimate_lexical_weight
 
-    if embedding_name(store.embeddings) in LEXICAL_WEIGHT:
+    if name_embedding(store.embeddings) in LEXICAL_WEIGHT:
         return None
     try:
         return estimate_lexical_weight(store)

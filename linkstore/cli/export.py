@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from linkstore.core.links import Link
     from linkstore.store.core import CoreStore
-    from linkstore.store.migration import MigrationReport, Source
+    from linkstore.store.migration import MigrationReport, MigrationSource
 
 _GRAPHML_KEYS: Final = (
     ("type", "node", "string"),
@@ -211,12 +211,12 @@ def _check_places(source: str, target: str) -> str:
 
 
 @contextmanager
-def _open_source(place: str, embedding: str | None) -> Iterator[Source]:
+def _open_source(place: str, embedding: str | None) -> Iterator[MigrationSource]:
     """Open the source of the migration, and close it at the end. Refuse a name that it does not record."""
     from linkstore.store.migration import BackendSource, find_recorded_name
 
     with ExitStack() as stack:
-        found: Source
+        found: MigrationSource
         if is_place_url(place, of_store=False):
             from linkstore.store.community import open_source
 

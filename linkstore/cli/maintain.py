@@ -279,7 +279,9 @@ def _checkup_to_dict(checkup: Checkup, watch: Watch | None) -> dict[str, object]
     said: dict[str, object] = checkup.to_dict()
     if watch is not None:
         said["searches"] = watch.vitals().to_dict()
-        said["not_found"] = [{"question": one.question, "reason": one.reason} for one in watch.unanswered()]
+        said["not_found"] = [
+            {"question": one.question, "reason": one.reason} for one in watch.list_unanswered()
+        ]
     return said
 
 
@@ -297,7 +299,7 @@ def _show_checkup(checkup: Checkup, watch: Watch | None) -> None:
         show(f"  {kind:<12}{count:>10,}")
     if watch is not None:
         show(f"searches      {watch.vitals()}")
-        for search in watch.unanswered():
+        for search in watch.list_unanswered():
             show(f"  no answer: {search.question} ({search.reason})")
     _show_unanswered(checkup)
     for finding in checkup.findings:

@@ -2,7 +2,7 @@ from .candidates import source_header as source_header
 from .compiled import (
     Compiled as Compiled,
     Item as Item,
-    LeftOut as LeftOut,
+    OmittedHit as OmittedHit,
     TokenCounter as TokenCounter,
     counter_of as counter_of,
 )

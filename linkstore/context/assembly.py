@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.context.candidates import Candidates, CompilerSettings, continue_text
-from linkstore.context.compiled import Compiled, Item, LeftOut, TokenCounter
+from linkstore.context.candidates import CompilerSettings, ContextCandidates, continue_text
+from linkstore.context.compiled import Compiled, Item, OmittedHit, TokenCounter
 from linkstore.context.ordering import order_topologically, put_best_at_edges
 from linkstore.context.surroundings import MOST_HOPS, Surroundings
 from linkstore.core.arrays import Ints
@@ -57,7 +57,7 @@ class Assembly:
         settings: CompilerSettings,
         question: str,
         hits: Hits,
-        candidates: Candidates,
+        candidates: ContextCandidates,
         around: Surroundings,
         pages: Sequence[PageEntry],
     ) -> None:
@@ -76,7 +76,7 @@ class Assembly:
         self._room = settings.budget - (self._count_tokens("") if settings.frame is not None else 0)
         self._follows = _find_continued(pages, candidates.overlaps)
 
-    def compiled(self) -> Compiled:
+    def compile(self) -> Compiled:
         """Make the context.
 
         Raises:
@@ -100,7 +100,9 @@ class Assembly:
                 for name, text in draft.pieces.items()
             ),
             left_out=tuple(
-                LeftOut(id=name, cost=item.cost, rank=item.rank, reason=self._explain_left_out(item, draft))
+                OmittedHit(
+                    id=name, cost=item.cost, rank=item.rank, reason=self._explain_left_out(item, draft)
+                )
                 for name, item in self._by_id.items()
                 if name not in draft.pieces and item.rank is not None
             ),

@@ -159,7 +159,7 @@ def find_source(document: Document) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class ContextCandidates:
     """All candidates, and how they depend on each other.
 
     Args:
@@ -187,7 +187,7 @@ def make_candidates(
     around: Surroundings,
     accessed: Mapping[str, datetime],
     now: datetime,
-) -> Candidates:
+) -> ContextCandidates:
     """Count and rank all candidates, merge those that say the same, and close requirements.
 
     Args:
@@ -238,7 +238,7 @@ def make_candidates(
     listed = {item.id: item for item in items}
     same, overlaps = find_alike(listed)
     requires, refused = _close_requirements(listed, same, around)
-    return Candidates(
+    return ContextCandidates(
         by_id=listed, same=same, overlaps=overlaps, requires=requires, refused=refused, notes=notes
     )
 

@@ -217,7 +217,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class OmittedHit:
     """A candidate that is not in a context.
 
     Args:
@@ -258,7 +258,7 @@ class Compiled:
     budget: int
     tokenizer: str
     items: tuple[Item, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[OmittedHit, ...]
     selection: str
     order: str
     notes: tuple[str, ...] = ()

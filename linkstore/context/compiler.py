@@ -210,7 +210,7 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
 
         def assemble() -> Compiled:
             candidates = make_candidates(settings, found, pinned, around, accessed, moment)
-            return Assembly(settings, question, hits, candidates, around, pages).compiled()
+            return Assembly(settings, question, hits, candidates, around, pages).compile()
 
         compiled = yield from call(assemble, None)
         if settings.touch:

@@ -35,7 +35,7 @@ MOST_PINNED: Final = 1000
 """Maximum number of pinned documents."""
 
 
-class Edge(NamedTuple):
+class PrecedenceEdge(NamedTuple):
     """A link between two documents: their ids, and its kind."""
 
     source: str
@@ -57,9 +57,9 @@ class Surroundings:
     documents: Mapping[str, plans.StoredDocument] = field(default_factory=dict)
     requires: Mapping[str, frozenset[str]] = field(default_factory=dict)
     unresolved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    links: tuple[Edge, ...] = ()
+    links: tuple[PrecedenceEdge, ...] = ()
 
-    def links_among(self, chosen: Collection[str]) -> list[Edge]:
+    def links_among(self, chosen: Collection[str]) -> list[PrecedenceEdge]:
         """Return the links between some of the documents."""
         return [edge for edge in self.links if edge.source in chosen and edge.target in chosen]
 
@@ -190,10 +190,12 @@ def _follow_requirements(
     return needs, unresolved, np.array(sorted(seen - set(frontier.tolist())), dtype=np.int64)
 
 
-def _read_links(refs: Ints, names: Sequence[str]) -> Plan[tuple[Edge, ...]]:
+def _read_links(refs: Ints, names: Sequence[str]) -> Plan[tuple[PrecedenceEdge, ...]]:
     leaving = yield from plans.ask(plans.Groups(refs=refs, side="out"))
     arriving = yield from plans.ask(plans.Groups(refs=refs, side="in"))
     left, arrived = join_equal(leaving.group, arriving.group)
     ends = np.stack((leaving.document[left], arriving.document[arrived], leaving.kind[left]))
     distinct: list[list[int]] = np.unique(ends[:, ends[0] != ends[1]], axis=1).T.tolist()
-    return tuple(sorted(Edge(names[one], names[other], leaving.kinds[kind]) for one, other, kind in distinct))
+    return tuple(
+        sorted(PrecedenceEdge(names[one], names[other], leaving.kinds[kind]) for one, other, kind in distinct)
+    )

@@ -47,7 +47,7 @@ class HttpLimits:
     connections: int = 64
 
 
-class Guard:
+class RequestGuard:
     """Passes requests on that have the right host, origin and token; each connection answers one.
 
     Args:

@@ -114,7 +114,7 @@ class LexicalMatches:
     score: Floats
     left_out: tuple[str, ...] = ()
     sampled: tuple[str, ...] = ()
-    having: Mapping[str, int] = field(default_factory=dict)
+    document_frequency: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

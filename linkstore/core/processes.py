@@ -46,7 +46,7 @@ _ORDINARY: Final[list[int]] = []
 
 
 @contextmanager
-def slow_collector() -> Iterator[None]:
+def infrequent_gc() -> Iterator[None]:
     """Run the collector less often, in all threads, while a command or work on many objects is under way.
 
     A command imports some 600 modules, of which nothing is garbage. With Python's thresholds the collector

@@ -292,7 +292,7 @@ class Site:
             tags += [normalize_url(path, base=root, policy=self.policy) for root in self._roots]
         return tuple(dict.fromkeys(split_tag(tag)[0] for tag in tags if tag))
 
-    def placed(self, path: str) -> str:
+    def place(self, path: str) -> str:
         """Return a page's path below the prefix, as a store names it. URLs stay as they are."""
         return path if "://" in path else f"{make_readable(_format_prefix(self.prefix))}{path}"
 

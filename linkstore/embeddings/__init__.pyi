@@ -6,6 +6,6 @@ from .builtin import (
 )
 from .names import (
     DEFAULT_EMBEDDING as DEFAULT_EMBEDDING,
-    embedding_name as embedding_name,
+    name_embedding as name_embedding,
     get_embedding as get_embedding,
 )

@@ -1,6 +1,6 @@
 """Embeddings by name, and the name of an embedding.
 
-:func:`get_embedding` makes an embedding from its name, :func:`embedding_name` says under which name
+:func:`get_embedding` makes an embedding from its name, :func:`name_embedding` says under which name
 a store records one. Any LangChain ``Embeddings`` will do; the ones here add
 ``embed_array``, which spares the way through lists of Python floats.
 Models are loaded on first use.
@@ -123,7 +123,7 @@ def get_embedding(name: str) -> Embeddings:
     Args:
         name: ``"wordllama"``, ``"minilm"`` (extra ``minilm``), ``"bge-small"`` or ``"bge-small:PATH"`` of its
             weights (extra ``bge``), ``"openai:MODEL"`` or ``"openai:MODEL/DIMENSION"`` (extra ``openai``,
-            needs ``OPENAI_API_KEY``), or what :func:`embedding_name` gave for one of these.
+            needs ``OPENAI_API_KEY``), or what :func:`name_embedding` gave for one of these.
 
     Raises:
         EmbeddingError: If the name is unknown, or OpenAI's client cannot be set up.
@@ -142,7 +142,7 @@ def get_embedding(name: str) -> Embeddings:
     )
 
 
-def embedding_name(embedding: Encoder | Embeddings) -> str:
+def name_embedding(embedding: Encoder | Embeddings) -> str:
     """Return the name under which a store records an embedding, which is the same in every process.
 
     Embeddings that :func:`get_embedding` makes have the name that makes them again. Any other embedding

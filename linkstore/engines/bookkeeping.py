@@ -119,7 +119,7 @@ class Backend(StorageEngine):
         pages = len((yield from self.page_digests(None)))
         return _count_content((yield from self.links()), pages)
 
-    def linked(self, kind: str, take: int) -> EngineOperation[list[LinkedPage]]:
+    def find_most_linked(self, kind: str, take: int) -> EngineOperation[list[LinkedPage]]:
         """Return the pages that most links of a kind lead to, most first, at a cost like the store's size."""
         return (yield from self.survey_pages(kind, take))[1]
 

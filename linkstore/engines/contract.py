@@ -2,7 +2,7 @@
 
 An engine answers a plan with a reader, which has a method for each kind of fetch. A method is a generator of
 whatever the engine waits for. An engine that computes its answers in place writes
-plain methods and marks them :func:`immediate`.
+plain methods and marks them :func:`as_operation`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class LinkedPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class WriteBatch:
     """One write. Each document is written whole or not at all; for the change as a whole see W-7.
 
     Args:
@@ -113,7 +113,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WriteCounts:
     """The effect of changes, in numbers of documents or pages; those of several changes can be added."""
 
     added: int = 0
@@ -126,10 +126,10 @@ class Written:
         """The number of documents or pages that are there now, of those that were given."""
         return self.added + self.updated + self.unchanged
 
-    def __add__(self, other: Written) -> Written:
-        if not isinstance(other, Written):
+    def __add__(self, other: WriteCounts) -> WriteCounts:
+        if not isinstance(other, WriteCounts):
             return NotImplemented
-        return Written(
+        return WriteCounts(
             added=self.added + other.added,
             updated=self.updated + other.updated,
             unchanged=self.unchanged + other.unchanged,
@@ -234,11 +234,13 @@ class StorageEngine(ABC):
         """Record the embedding if none is recorded yet, and return the recorded one."""
 
     @abstractmethod
-    def write(self, change: Change) -> EngineOperation[Written]:
+    def write(self, change: WriteBatch) -> EngineOperation[WriteCounts]:
         """Apply a change, and record the names that it brings. An acknowledged change is durable."""
 
     @abstractmethod
-    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> EngineOperation[Written]:
+    def relink(
+        self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
+    ) -> EngineOperation[WriteCounts]:
         """Replace the links of some kinds in stored documents, and keep everything else in them.
 
         The links are replaced in the current version of each document: an acknowledged update is kept, and
@@ -434,7 +436,7 @@ class Reader(ABC):
         }
 
 
-def immediate(
+def as_operation(
     method: Callable[Concatenate[Self_, P], T],
 ) -> Callable[Concatenate[Self_, P], EngineOperation[T]]:
     """Make an operation of a method that computes its answer without waiting."""

@@ -4,7 +4,12 @@ from .calibration import (
     calibrate_floor as calibrate_floor,
     estimate_lexical_weight as estimate_lexical_weight,
 )
-from .checkup import Checkup as Checkup, Finding as Finding, aexamine as aexamine, examine as examine
+from .checkup import (
+    Checkup as Checkup,
+    CheckupFinding as CheckupFinding,
+    aexamine as aexamine,
+    examine as examine,
+)
 from .link_groups import (
     GoldEdges as GoldEdges,
     GoldProfile as GoldProfile,

@@ -33,7 +33,7 @@ MAX_EXAMPLES: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckupFinding:
     """Something in a store that needs attention.
 
     Args:
@@ -60,10 +60,10 @@ class Finding:
 
 def make_finding(
     check: str, severity: Severity, text: str, count: int, examples: Iterable[str] = ()
-) -> Finding:
+) -> CheckupFinding:
     """Return a finding with the first of the examples."""
     shown = tuple(islice(examples, MAX_EXAMPLES))
-    return Finding(check=check, severity=severity, text=text, count=count, examples=shown)
+    return CheckupFinding(check=check, severity=severity, text=text, count=count, examples=shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +86,12 @@ class Checkup:
     types: Mapping[str | None, TypeConnectivity]
     links: Mapping[str, int]
     dangling: Mapping[str, int]
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckupFinding, ...]
     skipped: Mapping[str, str]
     unanswered: tuple[UnansweredQuestion, ...] = ()
 
     @property
-    def alarms(self) -> tuple[Finding, ...]:
+    def alarms(self) -> tuple[CheckupFinding, ...]:
         """The findings that are alarms."""
         return tuple(one for one in self.findings if one.severity == "alarm")
 
@@ -126,7 +126,7 @@ MIN_CONFIDENCE: Final = 0.6
 """A link with less confidence is doubtful."""
 
 
-def _check_names(kinds: Collection[str], named: Iterable[tuple[str, Link]]) -> Iterator[Finding]:
+def _check_names(kinds: Collection[str], named: Iterable[tuple[str, Link]]) -> Iterator[CheckupFinding]:
     """Yield names with several spellings, and links of whose names an extractor was unsure.
 
     Args:
@@ -224,7 +224,7 @@ def examine(
     return Checkup(
         documents=survey.documents,
         pages=survey.pages,
-        types=graph.standing(),
+        types=graph.count_connectivity(),
         links=dict(survey.links),
         dangling=dangling,
         findings=tuple(sorted(findings, key=lambda one: one.severity != "alarm")),
@@ -244,7 +244,7 @@ async def aexamine(
     return await run_in_thread(examine, store, sources=sources, names=names, watch=watch)
 
 
-def _check_schema_problems(store: LinkStore, schema: Schema) -> Iterator[Finding]:
+def _check_schema_problems(store: LinkStore, schema: Schema) -> Iterator[CheckupFinding]:
     """Yield the problems under the recorded schema."""
     report = store.check_schema(schema)
     if report.count:
@@ -252,9 +252,9 @@ def _check_schema_problems(store: LinkStore, schema: Schema) -> Iterator[Finding
         yield make_finding("schema", "alarm", text, report.count, map(str, report.problems))
 
 
-def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[Finding]:
+def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[CheckupFinding]:
     """Yield types of documents that no traversal reaches."""
-    standing = graph.standing()
+    standing = graph.count_connectivity()
     apart = {name for name, one in standing.items() if name is not None and one.alone == one.documents}
     for one in sorted(apart if len(standing) > 1 else ()):
         text = f"no link leads to or from any document of the type {one!r}, so no traversal reaches it"
@@ -265,7 +265,7 @@ def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[Finding]:
     roots = schema.types.difference(*led)  # traversals start where no relation leads
     if not roots:
         return
-    left, ids = graph.unreached(roots)
+    left, ids = graph.count_unreached(roots)
     for name, count in left.items():
         if name is None or name in apart:
             continue
@@ -275,7 +275,9 @@ def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[Finding]:
         yield make_finding("drift", "alarm" if whole else "note", text, count, ids if len(left) == 1 else ())
 
 
-def _check_coverage(survey: Survey, schema: Schema | None, dangling: Mapping[str, int]) -> Iterator[Finding]:
+def _check_coverage(
+    survey: Survey, schema: Schema | None, dangling: Mapping[str, int]
+) -> Iterator[CheckupFinding]:
     """Yield kinds that lead nowhere, and what the schema names and the store lacks."""
     for kind, count in dangling.items():
         every = count >= survey.links.get(kind, 0)
@@ -302,7 +304,7 @@ def _is_expected_inside(kind: str, tag: str) -> bool:
     return kind not in _EXTERNAL_KINDS or is_internal_tag(tag)
 
 
-def _check_incomplete(store: LinkStore) -> Iterator[Finding]:
+def _check_incomplete(store: LinkStore) -> Iterator[CheckupFinding]:
     """Yield pages that lost documents since they were indexed."""
     sources = store.sources()
     if BEGUN_SOURCE in sources:
@@ -319,7 +321,7 @@ def _check_incomplete(store: LinkStore) -> Iterator[Finding]:
         )
 
 
-def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[Finding]:
+def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[CheckupFinding]:
     """Yield pages that are not as they were when they were indexed."""
     found = staleness(store, source, name)
     for pages, what in (
@@ -336,7 +338,7 @@ def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[Findin
         yield make_finding("stale", "note", text, len(found.unread), reasons)
 
 
-def _check_sound(store: LinkStore) -> Iterator[Finding]:
+def _check_sound(store: LinkStore) -> Iterator[CheckupFinding]:
     """Yield the findings of ``verify``."""
     for one in store.verify().findings:
         yield make_finding("sound", "alarm", f"{one.problem}; repair the store", one.count, one.examples)

@@ -133,7 +133,7 @@ def profile_gold(store: LinkStore, questions: Sequence[GoldQuestion], units: Gol
     kinds = sorted(
         {kind for one in several for kind in one.edges}, key=lambda kind: (kind != ALL_KINDS, kind)
     )
-    joining = {kind: [one.joining(kind) for one in several] for kind in kinds}
+    joining = {kind: [one.find_joining(kind) for one in several] for kind in kinds}
     return GoldProfile(
         questions=len(questions),
         recall_at_5=float(np.mean([1 - len(one.missed) / one.answers for one in found])),
@@ -173,7 +173,7 @@ class _QuestionLinks:
     missed: frozenset[int]
     within_reach: frozenset[int]
 
-    def joining(self, kind: str) -> list[Edge]:
+    def find_joining(self, kind: str) -> list[Edge]:
         """Return the edges of a kind that join two answers."""
         return [edge for edge in self.edges.get(kind, ()) if self.answer.keys() >= set(edge)]
 

@@ -297,7 +297,7 @@ def _evaluate_store(
     if not questions:
         raise EvaluationError("no question is given; pass at least one")
     units = find_gold_units(store, questions, gold)
-    runs = {name: _TimedStrategy(strategy.returning(MAX_RANK)) for name, strategy in chosen.items()}
+    runs = {name: _TimedStrategy(strategy.with_k(MAX_RANK)) for name, strategy in chosen.items()}
     baseline = _TimedStrategy(Similarity(k=MAX_RANK))
     embedding_ms = _ask_questions(store, questions, [*runs.values(), baseline], progress)
     results = [clocked.run(name, questions, units, embedding_ms) for name, clocked in runs.items()]

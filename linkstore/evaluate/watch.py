@@ -278,7 +278,7 @@ class Watch(StoreObserver):
         """Return the figures that are past their limits now, as alarms."""
         return make_alarms(self.vitals(), self.limits)
 
-    def unanswered(self) -> tuple[SearchRecord, ...]:
+    def list_unanswered(self) -> tuple[SearchRecord, ...]:
         """Return the last searches that found nothing or failed, oldest first, with their questions."""
         with self._lock:
             return tuple(self._unanswered)

@@ -23,7 +23,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("linkstore serve", "serve") from error
 
-from linkstore.core.http_server import Guard
+from linkstore.core.http_server import RequestGuard
 from linkstore.explorer.page import make_page, make_policy
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _PAGE_HEADERS: Final = {
 }
 
 
-def make_app(views: Views, token: str, hosts: frozenset[str], mcp: Endpoint | None = None) -> Guard:
+def make_app(views: Views, token: str, hosts: frozenset[str], mcp: Endpoint | None = None) -> RequestGuard:
     """Return the server as an ASGI application.
 
     Args:
@@ -79,7 +79,7 @@ def make_app(views: Views, token: str, hosts: frozenset[str], mcp: Endpoint | No
     if mcp is not None:
         routes.append(Route("/mcp", mcp))
     app = Starlette(routes=routes, lifespan=mcp.lifespan if mcp is not None else None)
-    return Guard(app, token, hosts, public={"/"})
+    return RequestGuard(app, token, hosts, public={"/"})
 
 
 async def _read_body(request: Request) -> bytes:

@@ -1,4 +1,4 @@
-from .names import Variants as Variants
+from .names import NameNormalizer as NameNormalizer
 from .protocol import (
     ENTRY_POINT_GROUP as ENTRY_POINT_GROUP,
     Chunk as Chunk,

@@ -115,7 +115,7 @@ class Block(NamedTuple):
     tag: str = ""
     term: str = ""
 
-    def placed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def place(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the places of its anchors and links, the start of the block if they are not known."""
         places = self.places or (0,) * (len(self.anchors) + len(self.links))
         return places[: len(self.anchors)], places[len(self.anchors) :]
@@ -130,7 +130,7 @@ class Block(NamedTuple):
         anchors: list[tuple[str, int]] = []
         links: list[tuple[Hyperlink, int]] = []
         for start, block in blocks:
-            of_anchors, of_links = block.placed()
+            of_anchors, of_links = block.place()
             anchors += ((one, start + at) for one, at in zip(block.anchors, of_anchors, strict=True))
             links += ((one, start + at) for one, at in zip(block.links, of_links, strict=True))
         return self._replace(
@@ -323,7 +323,7 @@ def read_blocks(
     reader = _BlockReader(empty_permalinks(tree), titles, watched, unseen)
     if tree.body is not None:
         reader.walk(tree.body, "body", 0)
-    blocks = reader.finished()
+    blocks = reader.finish()
     return blocks, sorted(reader.boxes, key=lambda box: (box.start, -box.end))
 
 
@@ -389,7 +389,7 @@ class _BlockReader:
         """How many links the page has up to here, and how many that lead through a sequence of pages."""
         self.boxes: list[Box] = []
 
-    def finished(self) -> list[Block]:
+    def finish(self) -> list[Block]:
         """Return all blocks. Anchors and links that still wait belong to the last one."""
         self._flush("body")
         waiting = self._waiting

@@ -52,7 +52,7 @@ class MergedName:
         return f"{self.name}: " + ", ".join(f"{one!r} {count}" for one, count in self.spellings.items())
 
 
-class Variants:
+class NameNormalizer:
     """Joins the spellings of names that links have as tags.
 
     Args:
@@ -83,12 +83,12 @@ class Variants:
         key = normalize_name(spelling)
         return self._canonical.get(key, key)
 
-    def joined(self, link: Link) -> Link:
+    def link(self, link: Link) -> Link:
         """Return a link with the tag under which its name meets the others, and its own spelling as label."""
         name = self.name(link.tag) if link.kind in self.kinds else link.tag
         return link if name == link.tag else replace(link, tag=name, label=link.label or link.tag)
 
-    def applied(self, documents: Iterable[Document]) -> list[Document]:
+    def copies(self, documents: Iterable[Document]) -> list[Document]:
         """Return copies of documents whose names are joined, ready to be added.
 
         Raises:
@@ -98,13 +98,13 @@ class Variants:
         for document in documents:
             links = get_links(document)
             if any(link.kind in self.kinds for link in links):
-                written = [link.to_dict() for link in merge_links(map(self.joined, links))]
+                written = [link.to_dict() for link in merge_links(map(self.link, links))]
                 metadata = {**document.metadata, LINKS_KEY: written}
                 document = document.model_copy(update={"metadata": metadata})
             found.append(document)
         return found
 
-    def apply(self, store: LinkedStore) -> int:
+    def rewrite(self, store: LinkedStore) -> int:
         """Join the names in the links of stored documents, and return how many documents changed.
 
         Only links are written, and nothing is embedded. Documents that are added later are not joined: pass
@@ -114,7 +114,7 @@ class Variants:
         count = 0
         for document in store.scan():
             own = tuple(link for link in get_links(document) if link.kind in self.kinds)
-            joined = merge_links(map(self.joined, own))
+            joined = merge_links(map(self.link, own))
             if joined == own:
                 continue
             changed[document.id or ""] = joined

@@ -20,7 +20,7 @@ from linkstore.core.arguments import require_model
 from linkstore.core.calls import Operation, arun, call, run
 from linkstore.core.text import fold, split_sentences
 from linkstore.errors import ExtractionError, LinkError
-from linkstore.extract.names import Variants, normalize_name
+from linkstore.extract.names import NameNormalizer, normalize_name
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -183,7 +183,7 @@ class TypedGraphExtractor:
                 f"{type(model).__name__} has no structured output; use a chat model that can call tools"
             ) from error
         self._schema = schema
-        self._names = Variants([NAME_KIND], aliases)
+        self._names = NameNormalizer([NAME_KIND], aliases)
         self._least = min_confidence
         self._instructions = "\n\n".join(
             filter(None, (_INSTRUCTIONS.format(schema=schema.describe()), instructions))

@@ -7,7 +7,7 @@ from .pipeline import (
     DEFAULT_LINKS as DEFAULT_LINKS,
     IndexOptions as IndexOptions,
     Progress as Progress,
-    Written as Written,
+    WriteCounts as WriteCounts,
     aindex as aindex,
     index as index,
 )

@@ -116,7 +116,7 @@ class Linkers:
         )
 
     def _make_document(self, chunk: Chunk, id: str) -> Document:
-        placed = self.site.placed
+        placed = self.site.place
         document = Document(
             id=placed(id),
             page_content=chunk.text,
@@ -136,7 +136,7 @@ class Linkers:
         if not document.id:
             raise UnreadablePageError("it has a document without id")
         placed = {
-            "id": self.site.placed(document.id),
+            "id": self.site.place(document.id),
             "metadata": {**document.metadata, **self._own_fields()},
         }
         return self._link(document.model_copy(update=placed), get_links(document))
@@ -227,7 +227,7 @@ class PageTitles:
     def describe(self, url: str) -> str:
         """Return what of this the title of a page depends on, as a text for its digest."""
         titles = sorted(self._titles.get(url, ()))
-        told = [(title in self._shared, self.telling(title, url)) for title in titles]
+        told = [(title in self._shared, self.make_descriptive(title, url)) for title in titles]
         chosen = len(titles) > 1 and len(self._titles) > 1
         return f"{chosen}{told}{sorted(self._find_common(url))}"
 
@@ -263,7 +263,7 @@ class PageTitles:
         left = "".join(parts)
         return title if left.casefold() in common else left
 
-    def telling(self, title: str, url: str) -> str:
+    def make_descriptive(self, title: str, url: str) -> str:
         """Return a page's title, with its name if the title says too little.
 
         Args:
@@ -277,12 +277,12 @@ class PageTitles:
             name = get_page_name(url, title) if _BARE.fullmatch(title) else ""
         return f"{title} ({name})" if name else title
 
-    def told_apart(self, page: PageContent, url: str) -> PageContent:
+    def disambiguate(self, page: PageContent, url: str) -> PageContent:
         """Return a page with a title that tells it apart, also as its main heading.
 
         A page without a title has the name of its file.
         """
-        title = self.telling(page.title or get_page_name(url) or url, url)
+        title = self.make_descriptive(page.title or get_page_name(url) or url, url)
         if title == page.title:
             return page
         own = next((block for block in page.blocks if block.level and block.text == page.title), None)
@@ -389,7 +389,7 @@ class Claims:
         self._own = None if urls is None else frozenset(filter(None, map(get_origin, urls)))
         self.refusals: Final = Refusals()
 
-    def believed(self, url: str) -> bool:
+    def trusts(self, url: str) -> bool:
         """Say whether a page of the source may have this URL. Paths within the source are always its own.
 
         Args:
@@ -402,9 +402,9 @@ class Claims:
             self._own = frozenset({claimed})
         return claimed in self._own
 
-    def accepted(self, url: str, page: str) -> bool:
+    def accepts(self, url: str, page: str) -> bool:
         """Say whether a claim is :meth:`believed`, and count one that is not among the refusals."""
-        believed = self.believed(url)
+        believed = self.trusts(url)
         if not believed:
             self.refusals.note(page, url)
         return believed

@@ -25,14 +25,14 @@ from linkstore.core.calls import run_until_stopped, split_batches
 from linkstore.core.display import format_count
 from linkstore.core.documents import PageDocuments
 from linkstore.core.links import LINKS_KEY
-from linkstore.core.processes import slow_collector
+from linkstore.core.processes import infrequent_gc
 from linkstore.core.urls import Site
-from linkstore.engines.contract import Written as Written
+from linkstore.engines.contract import WriteCounts as WriteCounts
 from linkstore.errors import DocumentError, ExtractionError, LinkError
 from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
 from linkstore.ingest.files import describe_unread
-from linkstore.ingest.relink import Upkeep
+from linkstore.ingest.relink import CorpusLinks
 from linkstore.ingest.settings import hash_values
 from linkstore.ingest.source import (
     BadInput,
@@ -121,7 +121,7 @@ def index(
         links: Names of link extractors, or extractors. With one that needs the corpus, such as
             ``"keyword"``, the documents of the run are held in memory until all are read. Those of
             ``"mention"`` and ``"entity"`` are linked once they are stored, see
-            :class:`~linkstore.ingest.relink.Upkeep`.
+            :class:`~linkstore.ingest.relink.CorpusLinks`.
         progress: Called after each page.
         dry_run: Return what would be done, and write nothing. Pages are read, but nothing is embedded.
         prune: Remove missing pages even if they are more than half of those stored, or if their folder is
@@ -155,7 +155,7 @@ def index(
         require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
         if isinstance(source, Divisible):
             source, chosen = source.divide(partition), None
-    with slow_collector(), source.open() as opened:
+    with infrequent_gc(), source.open() as opened:
         return _IngestRun(
             store=store,
             source=opened,
@@ -218,7 +218,7 @@ class _IngestRun:
             )
         salt = f"{hash_values(PIPELINE_VERSION, site, names)}:"
         self.last = _LastRun(self.store.pages(self.name), salt, site)
-        self.upkeep = Upkeep(self.store, () if self.dry_run else self.linkers.kept_up)
+        self.upkeep = CorpusLinks(self.store, () if self.dry_run else self.linkers.kept_up)
         self.ahead = ReadAhead(self.linkers, self.links, self.jobs)
         self.refusals = Refusals()
         self.pages = Counter[str]()
@@ -292,10 +292,10 @@ class _IngestRun:
             self.upkeep.remove_pages(self.name, batch)
             _LOG.info("removed %s", ", ".join(batch))
         if complete:
-            self.written.update(self.upkeep.settle().links)
+            self.written.update(self.upkeep.finish().links)
         survey, linked = self.store.survey_pages() if complete else (None, ())
         return Summary(
-            pages=Written(**self.pages, removed=len(gone)),
+            pages=WriteCounts(**self.pages, removed=len(gone)),
             chunks=self.chunks,
             links=dict(sorted(self.written.items())),
             skipped=self.skipped,
@@ -329,7 +329,7 @@ class _IngestRun:
         with closing(self.ahead.pages(offers, last.lacks, about)) as read:
             for done, (offered, found) in enumerate(read, start=1):
                 name = offered.name
-                url = source.site.placed(name)
+                url = source.site.place(name)
                 last.note_offered(url, offered if isinstance(offered, BadInput) else found)
                 if isinstance(offered, BadInput):
                     self._take_down(offered)
@@ -349,7 +349,7 @@ class _IngestRun:
 
     def _take_down(self, bad: BadInput) -> None:
         if bad.hides is not None:
-            leads = tuple(self.source.site.placed(one) if one else "" for one in bad.hides)
+            leads = tuple(self.source.site.place(one) if one else "" for one in bad.hides)
             self.last.hidden[bad.name] = replace(bad, hides=leads)
         if not bad.guessed:
             self._skip(bad.name, bad.reason)
@@ -398,7 +398,7 @@ class _LastRun:
 
     def __init__(self, pages: Mapping[str, str], salt: str, site: Site) -> None:
         self.salt = salt
-        self.lead = site.placed("")
+        self.lead = site.place("")
         self.stored = len(pages)
         self.left = set(pages)
         """Stored pages that the source has not offered yet."""
@@ -450,7 +450,7 @@ class _LastRun:
 
 
 def write_pages(
-    store: Upkeep, source: str, pages: Iterator[PageDocuments], patience: float = 0
+    store: CorpusLinks, source: str, pages: Iterator[PageDocuments], patience: float = 0
 ) -> Iterator[Outcome]:
     """Write pages, and yield each once the store has acknowledged or refused it.
 

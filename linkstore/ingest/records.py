@@ -173,7 +173,7 @@ class JsonLines:
         if key in seen:
             return BadInput(name=where, reason=f"an earlier line has the same id {id!r}")
         seen.add(key)
-        refused = frozenset(tag for tag in _find_claims(fields, self.site) if not claims.accepted(tag, id))
+        refused = frozenset(tag for tag in _find_claims(fields, self.site) if not claims.accepts(tag, id))
         digest = xxhash.xxh3_128_hexdigest(line.strip() + b"".join(map(str.encode, sorted(refused))))
         read = partial(_read_line, where, id, fields, self.site, refused)
         return SourcePage(url=id, digest=digest, read=read, size=len(line))
@@ -387,7 +387,7 @@ class GivenDocuments:
             accepted = [  # a hyperlink that leads in claims a URL
                 link
                 for link in links
-                if link.kind != HYPERLINK or not link.leads_in or claims.accepted(link.tag, id)
+                if link.kind != HYPERLINK or not link.leads_in or claims.accepts(link.tag, id)
             ]
             yield _Record(id=id, origin=origin, text=document.page_content, metadata=metadata, links=accepted)
 

@@ -2,9 +2,9 @@
 
 Such links change in documents that did not change themselves: older texts get links to a new title that they
 mention, and lose them when its document is removed. :func:`link_corpus` makes them from scratch, in two
-passes over the stored texts. An :class:`Upkeep` applies the changes of an indexing run, in one pass. Neither
-embeds anything. Both write only the documents whose links differ, and hold only the extractors' counts in
-memory, not documents.
+passes over the stored texts. :class:`CorpusLinks` applies the changes of an indexing run, in one pass.
+Neither embeds anything. Both write only the documents whose links differ, and hold only the extractors'
+counts in memory, not documents.
 
 Links are replaced in the documents as they are at that moment, so concurrent writes of others are kept. But
 the links follow from the texts that were read, so link a store again after others have indexed into it.
@@ -77,7 +77,7 @@ def link_corpus(store: CoreStore, links: Sequence[str | LinkExtractor[Any]] = CO
     return _replace_changed_links(store, extractors, store.scan(), total)
 
 
-class Upkeep:
+class CorpusLinks:
     """Keeps the links up to date that extractors make of the whole corpus, around one run that changes pages.
 
     The run changes pages through this object, and calls :meth:`settle` in the end. Until then the new
@@ -118,7 +118,7 @@ class Upkeep:
         self._store.remove_pages(source, urls)
         self._note(gone, ())
 
-    def settle(self) -> Relinked:
+    def finish(self) -> Relinked:
         """Bring the links of the whole store up to date.
 
         This costs nothing if no page changed, else one pass over the stored texts, or two after many changes.
@@ -126,7 +126,7 @@ class Upkeep:
         if self._unfinished or self._changes > MANY_CHANGES:
             done = link_corpus(self._store, self._extractors)
         else:
-            done = self._followed() if self._changes else Relinked()
+            done = self._follow_changes() if self._changes else Relinked()
         if self._marked:
             self._store.remove_pages(BEGUN_SOURCE, self._kinds)
         self._changes, self._unfinished, self._marked = 0, False, False
@@ -160,7 +160,7 @@ class Upkeep:
             before.update(key for document in gone for key in extractor.keys(document))
             after.update(key for document in documents for key in extractor.keys(document))
 
-    def _followed(self) -> Relinked:
+    def _follow_changes(self) -> Relinked:
         """Find in one pass the documents whose links may have changed, and link those."""
         reviews = [
             extractor.review(before, after)

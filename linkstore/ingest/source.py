@@ -27,7 +27,7 @@ from linkstore.errors import LinkError, LinkStoreError, StrategyError
 from linkstore.extract.protocol import Chunk
 
 if TYPE_CHECKING:
-    from linkstore.engines.contract import LinkedPage, Survey, Written
+    from linkstore.engines.contract import LinkedPage, Survey, WriteCounts
     from linkstore.store.core import CoreStore
 
 PageReader = Callable[[], Sequence[Chunk] | Sequence[Document]]
@@ -307,7 +307,7 @@ class Summary:
         dry_run: Whether nothing was written: the counts are of what would have been.
     """
 
-    pages: Written
+    pages: WriteCounts
     chunks: int
     links: Mapping[str, int]
     skipped: Mapping[str, str]
@@ -401,12 +401,12 @@ def staleness(store: CoreStore, source: Source, name: str | None = None) -> Stal
 def _compare(pages: Mapping[str, str], source: OpenedSource, name: str) -> Staleness:
     site = source.site
     stored = {page: digest.partition(":")[2] for page, digest in pages.items()}
-    lead = site.placed("")
+    lead = site.place("")
     known = {page.removeprefix(lead): digest for page, digest in stored.items()}
     left, hidden, unchanged = set(stored), set[str](), 0
     changed, added, unread = set[str](), set[str](), set[tuple[str, str]]()
     for offered in source.pages(known):
-        page = site.placed(offered.name)
+        page = site.place(offered.name)
         if isinstance(offered, SourcePage):
             left.discard(page)
             if page in stored and stored[page] == offered.digest:
@@ -421,7 +421,7 @@ def _compare(pages: Mapping[str, str], source: OpenedSource, name: str) -> Stale
                 except OSError as error:
                     unread.add((offered.url, str(error)))
         elif offered.hides is not None:
-            hidden.update(site.placed(one) if one else "" for one in offered.hides)
+            hidden.update(site.place(one) if one else "" for one in offered.hides)
             unread |= set() if offered.guessed else {(offered.name, offered.reason)}
         elif page in left:  # a stored page has become unreadable
             left.discard(page)

@@ -31,7 +31,7 @@ from typing import Any, Final
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import omit_none, require_at_least
-from linkstore.core.processes import Lock, count_cores, slow_collector
+from linkstore.core.processes import Lock, count_cores, infrequent_gc
 from linkstore.core.urls import Site
 from linkstore.errors import LinkError, LinkStoreError
 from linkstore.extract.protocol import Chunk, LinkExtractor, Page
@@ -97,7 +97,7 @@ def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
         LinkStoreError: If the run cannot go on, such as for want of an extra.
     """
     try:
-        with slow_collector():
+        with infrequent_gc():
             found = read()
             documents = linkers.make_documents(found)
     except (UnreadablePageError, LinkError) as error:

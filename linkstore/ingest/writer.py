@@ -40,7 +40,7 @@ from linkstore.core.plans import Ids, Members, Plan, Resolve, Side, ask
 from linkstore.core.processes import Lock
 from linkstore.core.urls import Site
 from linkstore.embeddings.names import get_embedding
-from linkstore.engines.contract import Written
+from linkstore.engines.contract import WriteCounts
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import ArgumentError, DocumentError, LinkError, StoreNotFoundError
 from linkstore.ingest.notes.frontmatter import NotPlainError, make_plain
@@ -76,7 +76,7 @@ class Finished:
         linked: The links made of the whole corpus.
     """
 
-    counts: Written
+    counts: WriteCounts
     sampled: int
     problems: Mapping[str, str]
     linked: Relinked
@@ -134,7 +134,7 @@ class Writer:
             object.__setattr__(self, "place", str(as_path("place", self.place).absolute()))
         retry(partial(_STORES.get, self, create=True), self.patience)
 
-    def write(self, rows: Iterable[Row], vectors: Floats | None = None) -> Written:
+    def write(self, rows: Iterable[Row], vectors: Floats | None = None) -> WriteCounts:
         """Write documents, and return once the store has acknowledged them all.
 
         A row has the fields of a line of JSON: ``id``, ``text``, and perhaps ``title``, ``url``, ``links``,
@@ -167,10 +167,10 @@ class Writer:
         )
         if isinstance(rows, Sized):
             batches = list(batches)
-        return sum((retry(partial(self._write, batch), self.patience) for batch in batches), Written())
+        return sum((retry(partial(self._write, batch), self.patience) for batch in batches), WriteCounts())
 
     def finish(
-        self, counts: Iterable[Written] = (), *, links: Sequence[str] = (), sample: int = 100
+        self, counts: Iterable[WriteCounts] = (), *, links: Sequence[str] = (), sample: int = 100
     ) -> Finished:
         """Do what needs all documents, once all tasks are done.
 
@@ -196,7 +196,7 @@ class Writer:
         if len(sampled) < sample:
             sampled = store.backend.run(read(None, sample))
         return Finished(
-            counts=sum(counts, Written()),
+            counts=sum(counts, WriteCounts()),
             sampled=len(sampled),
             problems=dict(_find_problems(store, sampled)),
             linked=linked,
@@ -206,7 +206,7 @@ class Writer:
         """Close the store in this process. Writing opens it again; the end of a process closes it as well."""
         _STORES.close(self)
 
-    def _write(self, batch: Batch) -> Written:
+    def _write(self, batch: Batch) -> WriteCounts:
         store = _STORES.get(self)
         given, vectors = batch
         documents = given
@@ -216,7 +216,7 @@ class Writer:
             }
             documents = [one for one in documents if stored.get(one.id) != pack_document(one)]
         written = store.put_documents(documents, vectors=vectors)
-        return written + Written(unchanged=len(given) - len(documents))
+        return written + WriteCounts(unchanged=len(given) - len(documents))
 
 
 def _find_problems(store: LinkStore, sampled: Sequence[Record]) -> Iterator[tuple[str, str]]:

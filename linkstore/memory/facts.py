@@ -68,7 +68,7 @@ _HOME: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class FactStatement:
     """A plain statement.
 
     Args:
@@ -84,16 +84,16 @@ class Statement:
     changes: bool
     shape: str
 
-    def supersedes(self, earlier: Statement) -> bool:
+    def supersedes(self, earlier: FactStatement) -> bool:
         """Say whether an earlier statement of the same subject and relation is no longer so."""
         if self.key != earlier.key or self.value in earlier.value or earlier.value in self.value:
             return False  # of something else, or the same, more or less exactly
         return self.changes or (self.shape != "" and self.shape == earlier.shape)
 
 
-def read_statements(text: str) -> tuple[Statement, ...]:
+def read_statements(text: str) -> tuple[FactStatement, ...]:
     """Return the plain statements in what somebody said; questions and requests state nothing."""
-    found: list[Statement] = []
+    found: list[FactStatement] = []
     for sentence in split_sentences(text)[:_MOST_SENTENCES]:
         said = " ".join(sentence.split())
         if said.endswith("?") or len(said) > _LONGEST:
@@ -108,13 +108,13 @@ def says_change(text: str) -> bool:
     return _CHANGE.search(text) is not None
 
 
-def _read_statement(clause: str, sentence: str) -> Statement | None:
+def _read_statement(clause: str, sentence: str) -> FactStatement | None:
     match = _SELF.match(clause)
     if match is not None:
         verb, value = fold(match["verb"]), fold(match["value"])
         if verb == "moved to" and not _is_home(match["value"], sentence):
             return None
-        return Statement(f"{fold(match['subject'])} {_SAME.get(verb, verb)}", value, False, "one")
+        return FactStatement(f"{fold(match['subject'])} {_SAME.get(verb, verb)}", value, False, "one")
     match = _STATE.match(clause)
     if match is None:
         return None
@@ -123,7 +123,7 @@ def _read_statement(clause: str, sentence: str) -> Statement | None:
         return None
     verb = re.sub(r"^(?:is|are|was|were|has been|have been|will)\b.*", "is", verb)
     shape, changes = _find_shape(match["value"]), says_change(sentence)
-    return Statement(f"{fold(subject)} {verb}", fold(match["value"]), changes, shape)
+    return FactStatement(f"{fold(subject)} {verb}", fold(match["value"]), changes, shape)
 
 
 def _is_home(value: str, sentence: str) -> bool:

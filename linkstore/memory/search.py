@@ -99,7 +99,7 @@ class TurnSearch(Traversing):
             near = yield from _find_beside(first.refs, side, question)
             sides += [near, (yield from _find_further(near, best, side, question))]
         beside = Edges.concatenate(sides)
-        known = FoundDocuments.unlinked(
+        known = FoundDocuments.from_refs(
             np.concatenate((first.refs, beside.target)),
             np.concatenate((first.similarity, beside.similarity)),
         )

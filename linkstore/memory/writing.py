@@ -25,7 +25,7 @@ from linkstore.core.plans import read_documents
 from linkstore.core.processes import Lock
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
-from linkstore.memory.facts import Statement, read_statements
+from linkstore.memory.facts import FactStatement, read_statements
 from linkstore.memory.names import has_words, read_speaker, select_distinct_names
 from linkstore.memory.references import depends_on_history
 from linkstore.memory.sessions import SessionKey, get_page, make_session_document
@@ -217,7 +217,7 @@ def _complete(memory: MemorySettings, turn: Turn, said: TurnInput) -> Turn:
 
 
 def _find_superseded(
-    memory: MemorySettings, turn: Turn, stated: Sequence[Statement]
+    memory: MemorySettings, turn: Turn, stated: Sequence[FactStatement]
 ) -> Operation[tuple[str, ...]]:
     """Return the ids of earlier turns and notes that state something else of the same."""
     if not stated:

@@ -2,7 +2,7 @@ from .linkstore import LinkStore as LinkStore
 from .migration import (
     Batch as Batch,
     MigrationReport as MigrationReport,
-    Source as Source,
+    MigrationSource as MigrationSource,
     migrate as migrate,
 )
 from .retriever import LinkRetriever as LinkRetriever

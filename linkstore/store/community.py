@@ -25,7 +25,7 @@ from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Row, Statement, quote_identifier
 from linkstore.engines.contract import Manifest, PageEntry, Record
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreFormatError, StoreNotFoundError
-from linkstore.store.migration import BackendSource, Batch, Source, find_recorded_name
+from linkstore.store.migration import BackendSource, Batch, MigrationSource, find_recorded_name
 
 READ_COLUMNS: Final = (
     "SELECT column_name, type, kind, position, clustering_order FROM system_schema.columns"
@@ -223,7 +223,7 @@ def _take_links(metadata: dict[str, Any], id: str) -> tuple[Link, ...]:
 
 
 @contextmanager
-def open_source(url: str, embedding: str | None = None) -> Iterator[Source]:
+def open_source(url: str, embedding: str | None = None) -> Iterator[MigrationSource]:
     """Open the store at a URL: a linkstore, or a table of langchain-community, by its columns.
 
     Args:

@@ -16,7 +16,7 @@ from linkstore.core.calls import Operation, arun, call_engine, run, run_in_threa
 from linkstore.core.documents import PageDocuments, keep_storable
 from linkstore.core.links import SUGGESTED, Link, merge_links, parse_links
 from linkstore.core.plans import read_documents
-from linkstore.engines.contract import Change, LinkedPage, PageEntry, Report, Survey, Written
+from linkstore.engines.contract import LinkedPage, PageEntry, Report, Survey, WriteBatch, WriteCounts
 from linkstore.errors import LinkError, SchemaError, SourceConflictError
 from linkstore.store import schema_graph
 from linkstore.store.documents import (
@@ -226,11 +226,11 @@ class CoreStore(SearchMethods, DocumentMethods):
 
     def most_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
         """Return the pages with most incoming links of a kind. The time grows with the size of the store."""
-        return self.backend.run(self.backend.linked(kind, take))
+        return self.backend.run(self.backend.find_most_linked(kind, take))
 
     async def amost_linked_pages(self, kind: str = "hyperlink", take: int = 10) -> list[LinkedPage]:
         """Return the pages with the most incoming links: see :meth:`most_linked_pages`."""
-        return await self.backend.arun(self.backend.linked(kind, take))
+        return await self.backend.arun(self.backend.find_most_linked(kind, take))
 
     def survey_pages(self, kind: str = "hyperlink", take: int = 10) -> tuple[Survey, list[LinkedPage]]:
         """Return the survey and the most linked pages, for which all links are read once."""
@@ -268,7 +268,7 @@ class CoreStore(SearchMethods, DocumentMethods):
         """Embed the documents of pages: see :meth:`embed_pages`."""
         return await arun(self._embed_pages(source, pages))
 
-    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
+    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> WriteCounts:
         """Replace whole pages in one change, and remove documents that the pages no longer have.
 
         Raises:
@@ -276,7 +276,7 @@ class CoreStore(SearchMethods, DocumentMethods):
         """
         return run(self._put_pages(source, pages))
 
-    async def aput_pages(self, source: str, pages: Sequence[PageDocuments]) -> Written:
+    async def aput_pages(self, source: str, pages: Sequence[PageDocuments]) -> WriteCounts:
         """Replace whole pages: see :meth:`put_pages`."""
         return await arun(self._put_pages(source, pages))
 
@@ -288,15 +288,15 @@ class CoreStore(SearchMethods, DocumentMethods):
         """Replace the digests of pages: see :meth:`renew_pages`."""
         await arun(self._renew_pages(source, digests))
 
-    def remove_pages(self, source: str, urls: Sequence[str]) -> Written:
+    def remove_pages(self, source: str, urls: Sequence[str]) -> WriteCounts:
         """Remove pages with their documents, in one change."""
         return run(self._remove_pages(source, urls))
 
-    async def aremove_pages(self, source: str, urls: Sequence[str]) -> Written:
+    async def aremove_pages(self, source: str, urls: Sequence[str]) -> WriteCounts:
         """Remove pages with their documents: see :meth:`remove_pages`."""
         return await arun(self._remove_pages(source, urls))
 
-    def delete_pages(self, urls: Sequence[str]) -> Written:
+    def delete_pages(self, urls: Sequence[str]) -> WriteCounts:
         """Remove indexed pages of any source with all their documents. Unknown pages are ignored.
 
         The next run of :func:`linkstore.ingest.index` restores the pages that their source still has.
@@ -306,11 +306,11 @@ class CoreStore(SearchMethods, DocumentMethods):
         """
         return run(self._remove_pages(None, keep_storable("urls", urls)))
 
-    async def adelete_pages(self, urls: Sequence[str]) -> Written:
+    async def adelete_pages(self, urls: Sequence[str]) -> WriteCounts:
         """Remove indexed pages: see ``delete_pages``."""
         return await arun(self._remove_pages(None, keep_storable("urls", urls)))
 
-    def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
+    def replace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> WriteCounts:
         """Replace the links of these kinds in stored documents, in one change.
 
         Texts, metadata and other links stay, and nothing is embedded. Concurrent updates and deletions are
@@ -329,7 +329,9 @@ class CoreStore(SearchMethods, DocumentMethods):
         """
         return run(self._replace_links(kinds, links))
 
-    async def areplace_links(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
+    async def areplace_links(
+        self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
+    ) -> WriteCounts:
         """Replace the links of these kinds: see :meth:`replace_links`."""
         return await arun(self._replace_links(kinds, links))
 
@@ -411,14 +413,14 @@ class CoreStore(SearchMethods, DocumentMethods):
             for page, end in zip(pages, ends, strict=True)
         ]
 
-    def _put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Operation[Written]:
+    def _put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Operation[WriteCounts]:
         entries = yield from self._read_entries(source, [page.url for page in pages])
         before = {one for entry in entries for one in entry.ids}
         documents = [document for page in pages for document in page.documents]
         drafts = prepare_drafts(documents, [document.id for document in documents])
         yield from check_documents(self.backend, drafts)
         records = yield from embed_drafts(self.backend, self._embedding, drafts, _join_vectors(pages))
-        change = Change(
+        change = WriteBatch(
             put=records,
             remove=sorted(before - {record.id for record in records}),
             put_pages=[
@@ -438,11 +440,11 @@ class CoreStore(SearchMethods, DocumentMethods):
     def _renew_pages(self, source: str, digests: Mapping[str, str]) -> Operation[None]:
         entries = yield from call_engine(self.backend, self.backend.pages(source, list(digests)))
         renewed = [replace(entry, digest=digests[entry.url]) for entry in entries]
-        yield from call_engine(self.backend, self.backend.write(Change(put_pages=renewed)))
+        yield from call_engine(self.backend, self.backend.write(WriteBatch(put_pages=renewed)))
 
-    def _remove_pages(self, source: str | None, urls: Sequence[str]) -> Operation[Written]:
+    def _remove_pages(self, source: str | None, urls: Sequence[str]) -> Operation[WriteCounts]:
         gone = yield from call_engine(self.backend, self.backend.pages(source, urls))
-        change = Change(
+        change = WriteBatch(
             remove=[id for entry in gone for id in entry.ids],
             remove_pages=[(entry.source, entry.url) for entry in gone],
         )
@@ -450,7 +452,7 @@ class CoreStore(SearchMethods, DocumentMethods):
 
     def _replace_links(
         self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
-    ) -> Operation[Written]:
+    ) -> Operation[WriteCounts]:
         require_list("kinds", kinds=kinds)
         require(Mapping, "a dict of links by the ids of documents", links=links)
         wanted = frozenset(kinds)

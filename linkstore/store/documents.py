@@ -27,9 +27,9 @@ from linkstore.core.documents import (
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.metadata import convert_metadata
 from linkstore.core.plans import Plan, StoredDocument, read_documents
-from linkstore.core.processes import slow_collector
+from linkstore.core.processes import infrequent_gc
 from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.contract import Change, Manifest, PageEntry, Record, Written
+from linkstore.engines.contract import Manifest, PageEntry, Record, WriteBatch, WriteCounts
 from linkstore.errors import ArgumentError, DocumentError, EmbeddingError
 from linkstore.store.base import StoreBase
 from linkstore.store.embedding import StoreEmbedding
@@ -137,22 +137,22 @@ class DocumentMethods(StoreBase):
         _refuse_arguments("aadd_texts", kwargs)
         return await arun(self._add(_make_documents(texts, metadatas), ids, BATCH_SIZE, vectors))
 
-    def put_documents(self, documents: list[Document], *, vectors: VectorsLike | None = None) -> Written:
+    def put_documents(self, documents: list[Document], *, vectors: VectorsLike | None = None) -> WriteCounts:
         """Add or replace documents in one change, and count what it did: see :meth:`add_documents`."""
         return run(self._put_documents(documents, vectors))
 
     async def aput_documents(
         self, documents: list[Document], *, vectors: VectorsLike | None = None
-    ) -> Written:
+    ) -> WriteCounts:
         """Add or replace documents in one change: see :meth:`put_documents`."""
         return await arun(self._put_documents(documents, vectors))
 
     def _put_documents(
         self, documents: Sequence[Document], vectors: VectorsLike | None
-    ) -> Operation[Written]:
+    ) -> Operation[WriteCounts]:
         drafts = prepare_drafts(documents, [document.id for document in documents])
         written = yield from self._write_drafts(drafts, vectors, max(1, len(drafts)))
-        return written[0] if written else Written()
+        return written[0] if written else WriteCounts()
 
     def _add(
         self,
@@ -175,7 +175,7 @@ class DocumentMethods(StoreBase):
 
     def _write_drafts(
         self, drafts: Sequence[Draft], vectors: VectorsLike | None, batch_size: int, *, strict: bool = False
-    ) -> Operation[list[Written]]:
+    ) -> Operation[list[WriteCounts]]:
         """Check all drafts, write them in batches, and return what each batch did."""
         given = _match_vectors(vectors, drafts)
         blank = [draft.id for draft in drafts if given is None and not draft.text.strip()]
@@ -183,12 +183,12 @@ class DocumentMethods(StoreBase):
             _report_blank(blank, len(drafts), strict=strict)
             drafts = [draft for draft in drafts if draft.text.strip()]
         yield from check_documents(self.backend, drafts)
-        written: list[Written] = []
+        written: list[WriteCounts] = []
         for start in range(0, len(drafts) or bool(blank), batch_size):
             part = slice(start, start + batch_size)
             of_batch = None if given is None else given[part]
             records = yield from embed_drafts(self.backend, self._embedding, drafts[part], of_batch)
-            change = Change(put=records, remove=() if start else blank)
+            change = WriteBatch(put=records, remove=() if start else blank)
             written.append((yield from call_engine(self.backend, self.backend.write(change))))
         yield from record_writing(self.backend, drafts)
         return written
@@ -226,7 +226,7 @@ class DocumentMethods(StoreBase):
             for entry in entries
             if not gone.keys().isdisjoint(entry.ids)
         ]
-        yield from call_engine(backend, backend.write(Change(remove=list(gone), put_pages=marked)))
+        yield from call_engine(backend, backend.write(WriteBatch(remove=list(gone), put_pages=marked)))
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -423,7 +423,7 @@ class Draft:
     links: tuple[Link, ...]
 
 
-@slow_collector()
+@infrequent_gc()
 def prepare_drafts(documents: Sequence[Document], ids: Sequence[str | None]) -> list[Draft]:
     """Check documents that are to be stored under these ids; None: the document's own, or a new one.
 

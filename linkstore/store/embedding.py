@@ -19,7 +19,7 @@ from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.lexical import extract_question_terms
 from linkstore.core.plans import Lexical, Plan, Vectors, ask
 from linkstore.embeddings.encoder import AbsentEncoder, Encoder
-from linkstore.embeddings.names import embedding_name, has_model
+from linkstore.embeddings.names import has_model, name_embedding
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Manifest, Record
 from linkstore.errors import EmbeddingError
@@ -54,7 +54,7 @@ class StoreEmbedding:
 
     def __init__(self, backend: Backend, model: Embedding, manifest: Manifest) -> None:
         self.model = model
-        self.name = embedding_name(model)
+        self.name = name_embedding(model)
         self._backend = backend
         self._is_known = manifest.embedding == self.name and has_model(model)
         self._found_empty = False

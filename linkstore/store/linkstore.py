@@ -570,7 +570,7 @@ def require_store(**stores: object) -> None:
 class SupportsStoresBeside(Protocol):
     """A backend that can keep further stores next to its own."""
 
-    def beside(self, name: str, *, create: bool) -> Backend:
+    def open_sibling(self, name: str, *, create: bool) -> Backend:
         """Open the backend of the store with this name.
 
         Raises:
@@ -596,6 +596,6 @@ def open_store_beside(store: LinkStore, name: str, *, create: bool = True) -> Li
         raise CapabilityError(
             f"{type(backend).__name__} cannot keep a second store; pass one, such as LinkStore()"
         )
-    further = backend.beside(name, create=create)
+    further = backend.open_sibling(name, create=create)
     with close_on_failure(further):
         return LinkStore(store.embeddings, backend=further)

@@ -15,9 +15,9 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore.core.arguments import make_argument_error, require, require_at_least, require_having
 from linkstore.core.calls import Progress, split_batches
-from linkstore.embeddings.names import embedding_name, get_embedding
+from linkstore.embeddings.names import get_embedding, name_embedding
 from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.contract import Change, Manifest, PageEntry, Record, Written
+from linkstore.engines.contract import Manifest, PageEntry, Record, WriteBatch, WriteCounts
 from linkstore.errors import (
     BackendError,
     DocumentError,
@@ -46,7 +46,7 @@ class MigrationReport:
         resumed: Whether an earlier run was gone on with.
     """
 
-    written: Written
+    written: WriteCounts
     links: Mapping[str, int]
     pages: int
     refused: Mapping[str, str]
@@ -73,7 +73,7 @@ class Batch:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-class Source(Protocol):
+class MigrationSource(Protocol):
     """Documents that are read from a cursor on, in an order that stays the same from run to run."""
 
     def manifest(self) -> Manifest:
@@ -110,7 +110,7 @@ class BackendSource:
 
 
 def migrate(
-    source: Source | Backend,
+    source: MigrationSource | Backend,
     target: Backend,
     *,
     progress: Progress | None = None,
@@ -158,14 +158,14 @@ def migrate(
             progress(done, 0, read.records[-1].id if read.records else "")
     entries = origin.pages()
     for part in split_batches(entries, batch):
-        target.run(target.write(Change(put_pages=part)))
+        target.run(target.write(WriteBatch(put_pages=part)))
     if isinstance(source, Backend):
         _copy_notes(source, target)
         _copy_accesses(source, target, batch)
     target.run(target.flush())
     copied.note(None)
     return MigrationReport(
-        written=Written(**copied.written),
+        written=WriteCounts(**copied.written),
         links=dict(sorted(copied.links.items())),
         pages=len(entries),
         refused=copied.refused,
@@ -222,7 +222,7 @@ class _Copied:
 
     def _write(self, records: Sequence[Record]) -> None:
         if records:
-            self.written.update(asdict(self._target.run(self._target.write(Change(put=records)))))
+            self.written.update(asdict(self._target.run(self._target.write(WriteBatch(put=records)))))
             self.links.update(link.kind for record in records for link in record.links)
 
     def note(self, state: Mapping[str, Any] | None) -> None:
@@ -286,10 +286,10 @@ def find_recorded_name(embedding: Embeddings | str) -> str:
         MissingExtraError: If it is a built-in one that is not installed.
     """
     if not isinstance(embedding, str):
-        return embedding_name(embedding)
+        return name_embedding(embedding)
     if ":" in embedding:  # a model's name is written in one way only
         return embedding
     try:
-        return embedding_name(get_embedding(embedding))
+        return name_embedding(get_embedding(embedding))
     except EmbeddingError:
         return embedding

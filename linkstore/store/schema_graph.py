@@ -60,7 +60,7 @@ class Reach:
 
     type: str
     reached: Mapping[str | None, int]
-    unreached: Mapping[str | None, int]
+    count_unreached: Mapping[str | None, int]
     ids: tuple[str, ...]
 
 
@@ -159,9 +159,9 @@ class TypedGraph:
         reached = self._find_reached(start, depth)
         unreached, ids = self._count_left(reached)
         found = _count_types(self._types[number] for number in reached)
-        return Reach(type=type, reached=found, unreached=unreached, ids=ids)
+        return Reach(type=type, reached=found, count_unreached=unreached, ids=ids)
 
-    def unreached(self, roots: Collection[str]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
+    def count_unreached(self, roots: Collection[str]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
         """Count the documents of each type that cannot be reached from documents of these types.
 
         Returns the counts, and ids of the first of these documents.
@@ -170,7 +170,7 @@ class TypedGraph:
             self._find_reached({at for at, of in enumerate(self._types) if of in roots}, None)
         )
 
-    def standing(self) -> Mapping[str | None, TypeConnectivity]:
+    def count_connectivity(self) -> Mapping[str | None, TypeConnectivity]:
         """Count, for each type, the documents that links connect to other documents."""
         leading, led = set[int](), set[int]()
         for tag in self._out.keys() | self._in.keys() | self._both.keys():

@@ -147,7 +147,7 @@ def choose_strategy(strategy: Strategy | None, k: int | None) -> Strategy:
     chosen = DEFAULT_STRATEGY if strategy is None else strategy
     if not isinstance(chosen, Strategy):
         raise StrategyError(f"strategy must be a Strategy such as Eager(depth=1), not {strategy!r}")
-    return chosen if k is None else chosen.returning(k)
+    return chosen if k is None else chosen.with_k(k)
 
 
 def check_argument_names(where: str, names: Iterable[str], taken: Collection[str]) -> None:
@@ -246,7 +246,7 @@ class SearchMethods(StoreBase):
         if reached is not None:
             plan = count_reached(plan, reached)
         found = yield from call_plan(backend, plan, options.scope)
-        hits = yield from strategy.judged(question, found)
+        hits = yield from strategy.apply_reranker(question, found)
         if not hits and (mistake := (yield from describe_mistake(backend, options))):
             return replace(hits, reason=f"{hits.reason}; {mistake}")
         return hits

@@ -59,7 +59,7 @@ ROOT_MATCH: Final = 1.0
 """How well a start matches that the caller named; of others the first stage says it, from 0 to 1."""
 
 
-class Edge(NamedTuple):
+class PathEdge(NamedTuple):
     """A link between two documents of a trail, by their positions.
 
     Attributes:
@@ -91,7 +91,7 @@ class EdgeChain:
     """
 
     positions: tuple[int, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[PathEdge, ...]
     strength: float
     rank: tuple[object, ...]
 
@@ -105,7 +105,7 @@ class EdgeChain:
         """Its documents, by position."""
         return self.positions
 
-    def may_follow(self, edge: Edge) -> bool:
+    def may_follow(self, edge: PathEdge) -> bool:
         """Say whether an edge leads to a new document, and not back along the kind just followed."""
         back = self.edges and self.edges[-1].kind == edge.kind and self.edges[-1].forward != edge.forward
         return not back and edge.target not in self.positions
@@ -115,7 +115,7 @@ ChainsTo = Mapping[int, Sequence[EdgeChain]]
 """Chains to documents, by position, the strongest first."""
 
 
-def select_edges(trail: Trail, edges: Edges) -> Plan[list[Edge]]:
+def select_edges(trail: Trail, edges: Edges) -> Plan[list[PathEdge]]:
     """Return the links between documents of the trail, the best one for each pair and kind.
 
     Args:
@@ -134,10 +134,10 @@ def select_edges(trail: Trail, edges: Edges) -> Plan[list[Edge]]:
         return []
     tags = yield from ask(Tags(groups=groups))
     columns = (edges.source, edges.target, at, edges.forward, weight)
-    best: dict[tuple[int, int, str], Edge] = {}
+    best: dict[tuple[int, int, str], PathEdge] = {}
     for source, target, group, forward, weight in zip(*(column.tolist() for column in columns), strict=True):
         kind, tag = tags[group]
-        edge = Edge(source, target, kind, tag, forward, weight)
+        edge = PathEdge(source, target, kind, tag, forward, weight)
         known = best.setdefault((source, target, kind), edge)
         if (-weight, not forward, tag) < (-known.weight, not known.forward, known.tag):
             best[source, target, kind] = edge
@@ -145,7 +145,7 @@ def select_edges(trail: Trail, edges: Edges) -> Plan[list[Edge]]:
 
 
 def find_chains(
-    trail: Trail, starts: Mapping[int, float], edges: Sequence[Edge], depth: int, keep: int
+    trail: Trail, starts: Mapping[int, float], edges: Sequence[PathEdge], depth: int, keep: int
 ) -> Plan[ChainsTo]:
     """Find the chains of at most ``depth`` edges from the starts of a search, by the position they lead to.
 
@@ -161,7 +161,7 @@ def find_chains(
         keep: How many chains to one document are kept that have the same length and kinds, the strongest.
     """
     ids = yield from ask(Ids(refs=trail.refs))
-    leaving: dict[int, list[Edge]] = defaultdict(list)
+    leaving: dict[int, list[PathEdge]] = defaultdict(list)
     for edge in sorted(edges, key=lambda edge: (-edge.weight, ids[edge.target], edge.kind)):
         leaving[edge.source].append(edge)
     ends = [_make_chain((at,), (), starts[at], ids) for at in sorted(starts, key=ids.__getitem__)]
@@ -187,7 +187,7 @@ def find_chains(
 
 
 def _make_chain(
-    positions: tuple[int, ...], edges: tuple[Edge, ...], strength: float, ids: Sequence[str]
+    positions: tuple[int, ...], edges: tuple[PathEdge, ...], strength: float, ids: Sequence[str]
 ) -> EdgeChain:
     passed = tuple(ids[at] for at in positions)
     rank = (-strength, len(edges), passed, tuple((edge.kind, edge.tag) for edge in edges))
@@ -325,12 +325,12 @@ class AllPaths(Traversing):
         stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
         cap = min(self.named_cap, self.hub_cap)
         named, sure = yield from find_named_documents(
-            question, stage.having, stage.worded, NAMING_KINDS, self.named, cap
+            question, stage.document_frequency, stage.lexical_refs, NAMING_KINDS, self.named, cap
         )
         yield from find_doubt(trail, stage, question, self, sure)
         start_k = 0 if len(named) else self.start_k
         best = yield from rank_refs(stage.refs, stage.scores(stage.refs, stage.similarity), start_k)
-        found = FoundDocuments.unlinked(
+        found = FoundDocuments.from_refs(
             np.concatenate((named.refs, stage.refs[best])),
             np.concatenate((named.similarity, stage.similarity[best])),
             named.edges,
@@ -436,7 +436,7 @@ def _make_chains(
     documents = dict(zip(involved, stored, strict=True))
     texts = LinkTexts(documents, question)
 
-    def triple(edge: Edge) -> Triple:
+    def triple(edge: PathEdge) -> Triple:
         subject, object_ = (edge.source, edge.target) if edge.forward else (edge.target, edge.source)
         link = (edge.kind, edge.tag)
         return Triple(

@@ -225,7 +225,7 @@ class Strategy(ABC):
         """The kinds of link that the caller named. A search raises UnknownNameError for an unknown one."""
         return frozenset()
 
-    def returning(self, k: int) -> Self:
+    def with_k(self, k: int) -> Self:
         """Return a copy of the strategy that returns at most ``k`` documents."""
         return replace(self, k=k)
 
@@ -233,7 +233,7 @@ class Strategy(ABC):
         """Return a copy with ``floor`` as ``min_similarity``, if this setting exists and is None."""
         return self
 
-    def judged(self, question: Question, hits: Hits) -> Operation[Hits]:
+    def apply_reranker(self, question: Question, hits: Hits) -> Operation[Hits]:
         """Rerank the hits, if the strategy has a reranker."""
         yield from ()
         return hits

@@ -53,8 +53,8 @@ class FirstStage:
     best: float
     lexical: float
     highest: float | None
-    worded: Ints
-    having: Mapping[str, int]
+    lexical_refs: Ints
+    document_frequency: Mapping[str, int]
     unknown: tuple[str, ...]
 
     def scores(self, refs: Ints, similarity: Floats) -> Floats:
@@ -75,9 +75,9 @@ class FirstStage:
         """Return (m,) what words alone give to the scores of any documents."""
         return (np.float32(self.lexical) * self._find_words(refs) / self._most).astype(np.float32)
 
-    def joined(self, others: FoundDocuments) -> FoundDocuments:
+    def join(self, others: FoundDocuments) -> FoundDocuments:
         """Return the first stage's documents and others, each once, with the links that led to the others."""
-        return FoundDocuments.unlinked(
+        return FoundDocuments.from_refs(
             np.concatenate((self.refs, others.refs)),
             np.concatenate((self.similarity, others.similarity)),
             others.edges,
@@ -135,8 +135,8 @@ def run_first_stage(
         best=highest if highest is not None and highest > 0 else 1.0,
         lexical=lexical,
         highest=highest,
-        worded=found.refs,
-        having=found.having,
+        lexical_refs=found.refs,
+        document_frequency=found.document_frequency,
         unknown=unknown,
     )
 
@@ -189,7 +189,9 @@ def _search_by_words(
         trail.cut("lexical", len(asked), 0, f"words not looked up: {error}")
         return none
     note_cut_words(trail, more, found)
-    return found, tuple(one for one in asked if not found.having.get(one) and one not in found.left_out)
+    return found, tuple(
+        one for one in asked if not found.document_frequency.get(one) and one not in found.left_out
+    )
 
 
 def note_cut_words(trail: Trail, more: int, found: plans.LexicalMatches) -> None:
@@ -217,7 +219,7 @@ def find_seeds(
     near = yield from plans.ask(plans.Nearest(vector=question.vector, k=k, filter=question.seed_filter))
     above = near.similarity >= np.float32(controls.floor)
     trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
-    found = FoundDocuments.unlinked(near.refs[above], near.similarity[above])
+    found = FoundDocuments.from_refs(near.refs[above], near.similarity[above])
     best = float(near.similarity[0]) if len(near.refs) else None
     return (yield from add_own_starts(trail, found, question, controls)), best
 
@@ -228,7 +230,7 @@ def add_own_starts(
     """Add the roots of the question and the targets of its own links to the documents found."""
     if question.roots:
         roots = yield from fetch_roots(trail, question)
-        found = FoundDocuments.unlinked(
+        found = FoundDocuments.from_refs(
             np.concatenate((found.refs, roots.refs)),
             np.concatenate((found.similarity, roots.similarity)),
             found.edges,
@@ -289,7 +291,7 @@ def fetch_linked(trail: Trail, known: Ints, question: Question, controls: Traver
         answered.update(tag for tag, leads in zip(tags, peopled, strict=True) if leads)
         parts.append(leave_query(hop.edges))
     trail.cut("missing", len(asked - answered), 0, "initial_links that lead to no document")
-    return FoundDocuments.linked(Edges.concatenate(parts))
+    return FoundDocuments.from_edges(Edges.concatenate(parts))
 
 
 def find_question_targets(
@@ -320,12 +322,12 @@ def find_question_targets(
         rare: Says which names of their own count.
     """
     named, sure = yield from find_named_documents(
-        question, stage.having, stage.worded, kinds, most, cap, rare
+        question, stage.document_frequency, stage.lexical_refs, kinds, most, cap, rare
     )
     parts = [named]
     if question.roots:
         roots = yield from fetch_roots(trail, question)
-        parts.append(FoundDocuments.unlinked(roots.refs, roots.similarity))
+        parts.append(FoundDocuments.from_refs(roots.refs, roots.similarity))
     if question.links:
         parts.append((yield from fetch_linked(trail, NO_REFS, question, controls)))
     refs = np.concatenate([part.refs for part in parts])
@@ -395,7 +397,7 @@ class Named(Strategy):
         question = replace(question, seed_filter=question.seed_filter & question.result_filter)
         worded, _ = yield from _search_by_words(trail, question, READ)
         found, _ = yield from find_named_documents(
-            question, worded.having, worded.refs, NAMING_KINDS, self.k, self.cap
+            question, worded.document_frequency, worded.refs, NAMING_KINDS, self.k, self.cap
         )
         if not len(found):
             return Hits(

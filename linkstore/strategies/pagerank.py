@@ -274,7 +274,7 @@ class PageRank(Traversing):
         own, meant = yield from find_question_targets(
             trail, question, self, stage, self.named_kinds, self.named, cap, rare=cap
         )
-        known = stage.joined(own)
+        known = stage.join(own)
         yield from find_doubt(trail, stage, question, self, meant)
         if not len(known):
             return report_none_found(trail, question, self.pool, self, stage.highest)
@@ -301,7 +301,7 @@ class PageRank(Traversing):
         time = compute_pagerank(*edges, teleport, self.damping)
         return (yield from self._rank(trail, stage, time, question))
 
-    def judged(self, question: Question, hits: Hits) -> Operation[Hits]:
+    def apply_reranker(self, question: Question, hits: Hits) -> Operation[Hits]:
         """Rerank the hits, if the strategy has a reranker."""
         if self.reranker is None or not hits:
             return hits

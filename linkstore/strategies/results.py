@@ -172,7 +172,7 @@ def report_none_returned(trail: Trail, strategy: Strategy, wanted: str = "result
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class HitArrival:
     """How a document was reached: from which position of the trail, by which kind and tag."""
 
     source: int
@@ -180,12 +180,12 @@ class Arrival:
     tag: str
 
 
-def find_arrivals(trail: Trail, positions: Ints) -> Plan[dict[int, Arrival]]:
+def find_arrivals(trail: Trail, positions: Ints) -> Plan[dict[int, HitArrival]]:
     """Return how each position, and each on the way to it, was reached.
 
     Plain seeds have no entry.
     """
-    arrivals: dict[int, Arrival] = {}
+    arrivals: dict[int, HitArrival] = {}
     edges = Edges.concatenate(trail.edges or [NO_EDGES])
     wanted = sort_unique(positions) if len(edges) else NO_REFS
     while len(wanted):
@@ -209,7 +209,7 @@ def _select_best(trail: Trail, edges: Edges) -> Edges:
     return edges.take(order[(weight == weight[first]) & (score == score[first])])
 
 
-def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, Arrival]]:
+def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, HitArrival]]:
     """Choose among equally good edges, by target, by the id of the source, then by kind and tag.
 
     Ids are fetched only where edges to the same target have several sources.
@@ -225,7 +225,7 @@ def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, Arrival]]:
         way = (ids.get(source, ""), tag, source)
         if position not in best or way < best[position]:
             best[position] = way
-    return {position: Arrival(source, *tag) for position, (_, tag, source) in best.items()}
+    return {position: HitArrival(source, *tag) for position, (_, tag, source) in best.items()}
 
 
 class LinkTexts:
@@ -362,7 +362,7 @@ def make_hits(
     )
 
 
-def _list_path(position: int, arrivals: Mapping[int, Arrival]) -> list[int]:
+def _list_path(position: int, arrivals: Mapping[int, HitArrival]) -> list[int]:
     """Return the positions on the path to a position, from the start."""
     path = [position]
     while (arrival := arrivals.get(path[-1])) and arrival.source != QUERY:
@@ -370,7 +370,7 @@ def _list_path(position: int, arrivals: Mapping[int, Arrival]) -> list[int]:
     return path[::-1]
 
 
-def _make_step(stored: plans.StoredDocument, at: int, arrival: Arrival | None, texts: LinkTexts) -> Step:
+def _make_step(stored: plans.StoredDocument, at: int, arrival: HitArrival | None, texts: LinkTexts) -> Step:
     url = stored.metadata.get("url")
     url = url if isinstance(url, str) else None
     if arrival is None:

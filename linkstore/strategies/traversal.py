@@ -260,14 +260,14 @@ class FoundDocuments:
         )
 
     @classmethod
-    def unlinked(cls, refs: Ints, similarity: Floats, edges: Edges = NO_EDGES) -> FoundDocuments:
+    def from_refs(cls, refs: Ints, similarity: Floats, edges: Edges = NO_EDGES) -> FoundDocuments:
         """Return documents whose path weighs nothing, as if no link led to them, each once, ascending."""
         unique, first = np.unique(refs, return_index=True)
         weight = np.ones(len(unique), dtype=np.float32)
         return cls(refs=unique, similarity=similarity[first], weight=weight, edges=edges)
 
     @classmethod
-    def linked(cls, edges: Edges) -> FoundDocuments:
+    def from_edges(cls, edges: Edges) -> FoundDocuments:
         """Return the documents that edges lead to, each once, with the weight of its best path, ascending."""
         weight = edges.path_weight
         order = np.lexsort((-weight, edges.target))
@@ -359,7 +359,7 @@ def make_hop(
         )
         yield from note_cuts(trail, hop, depth, controls)
         parts.append(hop.edges)
-    return FoundDocuments.linked(Edges.concatenate(parts))
+    return FoundDocuments.from_edges(Edges.concatenate(parts))
 
 
 def note_cuts(trail: Trail, hop: Hop, depth: int, controls: Traversing) -> Plan[None]:

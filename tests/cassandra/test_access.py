@@ -13,7 +13,7 @@ from conformance.probe import link_both, make_record
 from stores import times
 
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.contract import Change, Manifest
+from linkstore.engines.contract import Manifest, WriteBatch
 
 NOON = 1_700_000_000_000_000
 COUNTED = ("", "_members", "_words", "_pages")
@@ -41,7 +41,7 @@ def backend(opened):
     made = opened()
     made.run(made.claim(Manifest(embedding="mine", dimension=4)))
     made.run(
-        made.write(Change(put=[make_record(f"d{n:03}", 0.5, link_both(f"{n % 9}")) for n in range(200)]))
+        made.write(WriteBatch(put=[make_record(f"d{n:03}", 0.5, link_both(f"{n % 9}")) for n in range(200)]))
     )
     return made
 
@@ -79,10 +79,10 @@ def test_an_access_belongs_to_the_document_that_was_there(backend, ahead):
     """Whatever time it has: a deletion forgets it, and one of the next document is kept."""
     at = time.time_ns() // 1000 + ahead * 1_000_000
     assert backend.run(backend.touch({"d000": at})) == 1
-    backend.run(backend.write(Change(put=[make_record("d000", 0.25, link_both("other"))])))
+    backend.run(backend.write(WriteBatch(put=[make_record("d000", 0.25, link_both("other"))])))
     assert backend.run(backend.accessed(["d000"])) == {"d000": at}, "an update keeps it"
-    backend.run(backend.write(Change(remove=["d000"])))
-    backend.run(backend.write(Change(put=[make_record("d000", 0.5)])))
+    backend.run(backend.write(WriteBatch(remove=["d000"])))
+    backend.run(backend.write(WriteBatch(put=[make_record("d000", 0.5)])))
     assert backend.run(backend.accessed(["d000"])) == {}
     for later in (at - 5, at - 9, at - 7):
         assert backend.run(backend.touch({"d000": later})) == 1

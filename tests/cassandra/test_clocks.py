@@ -14,7 +14,7 @@ from linkstore.engines.cassandra import tables
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.writing import Clock
-from linkstore.engines.contract import Change, PageEntry, Written
+from linkstore.engines.contract import PageEntry, WriteBatch, WriteCounts
 from linkstore.errors import BackendError, ClockSkewError
 
 NUMBERS = itertools.count()
@@ -69,9 +69,9 @@ def test_what_a_client_ahead_wrote_others_can_change(opened, ahead) -> None:
         ],
         put_pages=[page],
     )
-    assert b.write(put=[make_record("a", 0.1, link_both("new"), text="new quagga")], remove=["b"]) == Written(
-        updated=1, removed=1
-    )
+    assert b.write(
+        put=[make_record("a", 0.1, link_both("new"), text="new quagga")], remove=["b"]
+    ) == WriteCounts(updated=1, removed=1)
     assert b.stored("a")[0].text == "new quagga"
     assert b.near(5) == ["a"]
     assert b.met(["old", "new"]).of == {"old": [], "new": ["a"]}
@@ -80,7 +80,7 @@ def test_what_a_client_ahead_wrote_others_can_change(opened, ahead) -> None:
     assert b.do(second.pages(None)) == []
     b.do(second.relink({"k"}, {"a": (link_both("newest"),)}))
     assert b.met(["new", "newest"]).of == {"new": [], "newest": ["a"]}
-    b.do(second.write(Change(remove=["a"])))
+    b.do(second.write(WriteBatch(remove=["a"])))
     assert b.near(5) == b.ids() == []
     assert b.do(second.verify()).sound
 
@@ -102,13 +102,13 @@ def test_what_a_client_ahead_removed_others_can_add_again(opened) -> None:
         make_record("a", 0.2, link_both("new"), text="new quagga"),
         make_record("c", 0.1, link_both("new")),
     ]
-    assert b.write(put=again) == Written(added=2)
+    assert b.write(put=again) == WriteCounts(added=2)
     assert b.ids() == ["a", "c"]
     assert b.met(["old", "new"]).of == {"old": [], "new": ["a", "c"]}
     assert b.do(second.verify()).sound
-    assert b.write(put=[make_record("d", 0.2)]) == Written(added=1)
+    assert b.write(put=[make_record("d", 0.2)]) == WriteCounts(added=1)
     assert second._clock._last < time.time_ns() // 1000 + 1_000, "this client is not ahead from now on"
-    b.do(second.write(Change(remove=["a"])))
+    b.do(second.write(WriteBatch(remove=["a"])))
     assert b.ids() == ["c", "d"]
 
 
@@ -119,14 +119,16 @@ def test_clients_that_add_and_delete_in_turns_do_not_write_ahead_of_their_clocks
     a.do(first.claim(CLAIM))
     first._clock = Ahead(0.05)
     for turn in range(15):
-        assert b.write(put=[make_record("d", 0.5, link_both("x"), text=f"zebra {turn}")]) == Written(added=1)
+        assert b.write(put=[make_record("d", 0.5, link_both("x"), text=f"zebra {turn}")]) == WriteCounts(
+            added=1
+        )
         assert b.stored("d")[0].text == f"zebra {turn}"
         written = b.do(second._fetcher.versions(["d"]))["d"].written
         assert written <= time.time_ns() // 1000 + 60_000
-        assert b.write(put=[make_record("d", 0.5, link_both("y"))]) == Written(updated=1)
-        assert a.write(remove=["d"]) == Written(removed=1)
+        assert b.write(put=[make_record("d", 0.5, link_both("y"))]) == WriteCounts(updated=1)
+        assert a.write(remove=["d"]) == WriteCounts(removed=1)
         assert a.ids() == []
-    assert c.write(put=[make_record("d", 0.5, link_both("x"))]) == Written(added=1)
+    assert c.write(put=[make_record("d", 0.5, link_both("x"))]) == WriteCounts(added=1)
     assert c.ids() == ["d"]
     assert c.met(["x", "y"]).of == {"x": ["d"], "y": []}
     assert c.do(third.verify()).sound
@@ -159,7 +161,7 @@ def test_what_cannot_be_added_is_not_acknowledged(opened, what) -> None:
     ):
         b.write(**change)
     if what == "documents":
-        assert b.write(put=[make_record("other", 0.9)]) == Written(added=1)
+        assert b.write(put=[make_record("other", 0.9)]) == WriteCounts(added=1)
         assert b.ids() == ["other"]
 
 
@@ -172,12 +174,12 @@ def test_waiting_to_write_again_leaves_the_event_loop_free(opened) -> None:
     a.write(remove=["a"])
 
     async def both() -> int:
-        adding = asyncio.ensure_future(second.arun(second.write(Change(put=[make_record("a", 0.2)]))))
+        adding = asyncio.ensure_future(second.arun(second.write(WriteBatch(put=[make_record("a", 0.2)]))))
         turns = 0
         while not adding.done():
             await asyncio.sleep(0.005)
             turns += 1
-        assert adding.result() == Written(added=1)
+        assert adding.result() == WriteCounts(added=1)
         return turns
 
     assert asyncio.run(both()) > 10

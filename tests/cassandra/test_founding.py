@@ -21,7 +21,7 @@ from linkstore.core.arrays import normalize_vector
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.contract import Change, Manifest
+from linkstore.engines.contract import Manifest, WriteBatch
 from linkstore.errors import BackendError, EmbeddingError, StoreNotFoundError
 
 NUMBERS = itertools.count()
@@ -60,7 +60,9 @@ def points(most: int) -> range:
 
 def add(backend: CassandraBackend, name: str, claim: Manifest = CLAIM) -> None:
     backend.run(backend.claim(claim))
-    backend.run(backend.write(Change(put=[make_record(name, 0.5, link_both("x"), text=f"text of {name}")])))
+    backend.run(
+        backend.write(WriteBatch(put=[make_record(name, 0.5, link_both("x"), text=f"text of {name}")]))
+    )
 
 
 def test_a_first_add_may_stop_anywhere(opened, cassandra_session, space) -> None:
@@ -186,7 +188,7 @@ def test_several_clients_make_a_store_at_once(opened, cassandra, dimensions) -> 
             )
             try:
                 backend.run(backend.claim(Manifest(embedding=f"of {dimension}", dimension=dimension)))
-                backend.run(backend.write(Change(put=[made])))
+                backend.run(backend.write(WriteBatch(put=[made])))
             except EmbeddingError:
                 came[number] = None
             else:

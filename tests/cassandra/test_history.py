@@ -26,7 +26,7 @@ from linkstore.core.plans import Candidates, Ids, Lexical, LexicalMatches, Neare
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement
-from linkstore.engines.contract import Change, Manifest, PageEntry, Record
+from linkstore.engines.contract import Manifest, PageEntry, Record, WriteBatch
 from linkstore.errors import BackendError, StoreUnavailableError
 
 THRESHOLD = 1_000
@@ -46,8 +46,8 @@ def record(n: int, revision: int) -> Record:
     return Record(id=f"d{n}", text=text, metadata=metadata, vector=vector, links=links)
 
 
-def written(revision: int) -> Change:
-    return Change(put=[record(n, revision) for n in range(DOCUMENTS)])
+def written(revision: int) -> WriteBatch:
+    return WriteBatch(put=[record(n, revision) for n in range(DOCUMENTS)])
 
 
 def by_word(word: str) -> Plan[list[str]]:
@@ -99,7 +99,7 @@ def test_expired_documents_keep_nothing_from_working(session) -> None:
     expiring.run(expiring.claim(claim))
     gone = [replace(record(n, 1), id=f"gone{n}") for n in range(4 * DOCUMENTS)]
     lasting.run(lasting.write(written(1)))
-    expiring.run(expiring.write(Change(put=gone)))
+    expiring.run(expiring.write(WriteBatch(put=gone)))
     ends = time.monotonic() + 60
     while lasting.run(lasting.survey()).documents > DOCUMENTS:
         assert time.monotonic() < ends
@@ -118,10 +118,10 @@ def nearest(to: Record, k: int) -> Plan[list[str]]:
 
 def test_removed_page_entries_keep_no_source_from_being_indexed(backend) -> None:
     entries = [PageEntry(source="s", url=f"u{n}", digest="", ids=()) for n in range(2 * THRESHOLD)]
-    backend.run(backend.write(Change(put_pages=entries)))
-    backend.run(backend.write(Change(remove_pages=[("s", entry.url) for entry in entries])))
+    backend.run(backend.write(WriteBatch(put_pages=entries)))
+    backend.run(backend.write(WriteBatch(remove_pages=[("s", entry.url) for entry in entries])))
     last = PageEntry(source="s", url="last", digest="1", ids=("a",))
-    backend.run(backend.write(Change(put_pages=[last])))
+    backend.run(backend.write(WriteBatch(put_pages=[last])))
     for source, urls in (("s", None), (None, None), (None, ["last", "u1"])):
         assert backend.run(backend.pages(source, urls)) == [last]
 
@@ -132,7 +132,7 @@ def test_what_is_removed_takes_no_more_statements_than_what_is_added(backend) ->
     backend.run(backend.write(written(1)))
     adding = counting.statements
     counting.reset()
-    backend.run(backend.write(Change(remove=[f"d{n}" for n in range(DOCUMENTS)])))
+    backend.run(backend.write(WriteBatch(remove=[f"d{n}" for n in range(DOCUMENTS)])))
     assert counting.statements <= adding
     assert backend.run(backend.survey()).documents == 0
     assert backend.run(backend.verify()).sound

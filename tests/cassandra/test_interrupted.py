@@ -33,7 +33,7 @@ from linkstore.core.plans import Ids, Lexical, LexicalMatches, Plan
 from linkstore.engines.cassandra import derived, repair
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.strategies import Eager, Mmr, Question
 from linkstore.strategies.base import Traversing
 from linkstore.strategies.neighbours import find_neighbours
@@ -49,7 +49,7 @@ class Case:
     """A change, and the documents before and after it."""
 
     before: Records
-    change: Change
+    change: WriteBatch
     searches: tuple[RandomSearch, ...]
 
     @property
@@ -58,10 +58,10 @@ class Case:
         return {name: r for name, r in self.before.items() if name not in self.change.remove} | put
 
     @property
-    def back(self) -> Change:
+    def back(self) -> WriteBatch:
         """What makes the store again what it was."""
         put = [r for name, r in self.before.items() if self.after.get(name) is not r]
-        return Change(put=put, remove=[name for name in self.after if name not in self.before])
+        return WriteBatch(put=put, remove=[name for name in self.after if name not in self.before])
 
 
 def worded(record: Record, text: str, title: str | None = None) -> Record:
@@ -147,18 +147,18 @@ def made(kind: str, seed: int) -> Case:
     other_words = worded(linked(subject, *old), "needle of text and straw, text", "a barn")
     there = {one.id: one} | {record.id: record for record in others}
     first, *rest = old
-    changes: dict[str, tuple[Records, Change]] = {
-        "insert": ({r.id: r for r in others}, Change(put=[one])),
-        "relink": (there, Change(put=[linked(one, *new)])),
-        "relink and turn": (there, Change(put=[linked(one, *new, turned=True)])),
-        "turn": (there, Change(put=[linked(one, *old, turned=True)])),
-        "raise a weight": (there, Change(put=[linked(one, replace(first, weight=1.0), *rest)])),
-        "lower a weight": (there, Change(put=[linked(one, replace(first, weight=0.125), *rest)])),
-        "reword": (there, Change(put=[other_words])),
-        "delete": (there, Change(remove=[one.id])),
+    changes: dict[str, tuple[Records, WriteBatch]] = {
+        "insert": ({r.id: r for r in others}, WriteBatch(put=[one])),
+        "relink": (there, WriteBatch(put=[linked(one, *new)])),
+        "relink and turn": (there, WriteBatch(put=[linked(one, *new, turned=True)])),
+        "turn": (there, WriteBatch(put=[linked(one, *old, turned=True)])),
+        "raise a weight": (there, WriteBatch(put=[linked(one, replace(first, weight=1.0), *rest)])),
+        "lower a weight": (there, WriteBatch(put=[linked(one, replace(first, weight=0.125), *rest)])),
+        "reword": (there, WriteBatch(put=[other_words])),
+        "delete": (there, WriteBatch(remove=[one.id])),
         "several": (
             {name: r for name, r in there.items() if name != others[0].id},
-            Change(
+            WriteBatch(
                 put=[linked(one, *new, turned=True), others[0]],
                 remove=[others[2].id],
             ),
@@ -193,11 +193,11 @@ def clients(place, monkeypatch):
     return clients
 
 
-def write(backend: Any, change: Change) -> None:
+def write(backend: Any, change: WriteBatch) -> None:
     backend.run(backend.write(change))
 
 
-def stopped_after(backend: CassandraBackend, change: Change, allowed: int, order) -> bool:
+def stopped_after(backend: CassandraBackend, change: WriteBatch, allowed: int, order) -> bool:
     """Whether the client was stopped before the change was through."""
     executor = backend._executor
     backend._executor = Stopping(executor, allowed, order)
@@ -236,7 +236,7 @@ def assert_answers(
     """
     oracle = OracleBackend()
     oracle.run(oracle.claim(CLAIM))
-    write(oracle, Change(put=list(records.values())))
+    write(oracle, WriteBatch(put=list(records.values())))
     names = [record.id for record in case.change.put] + list(case.change.remove)
     plans = [lambda search=search: search.strategy.plan(search.question) for search in case.searches]
     plans += [lambda name=name: find_neighbours(name) for name in names]
@@ -296,7 +296,7 @@ def stops(clients, case: Case, seed: int) -> Iterator[tuple[bool, Records]]:
     The store is made again what it was before the next stop.
     """
     first, other = clients
-    write(other, Change(put=list(case.before.values())))
+    write(other, WriteBatch(put=list(case.before.values())))
     for allowed in itertools.count(0, times(2, 1)):
         stopped = stopped_after(first, case.change, allowed, in_any_order(seed))
         yield stopped, found_in(other, case)

@@ -12,7 +12,7 @@ from conformance.probe import CLAIM, Probe, drive_by_run, link_both, link_in, ma
 from linkstore.core.plans import Ids, Lexical
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.contract import Written
+from linkstore.engines.contract import WriteCounts
 
 NUMBERS = itertools.count()
 SHORT = 8
@@ -58,7 +58,7 @@ def test_a_document_written_without_one_stays_whole(clients) -> None:
         make_record("other", 0.5, link_both("x"), text="quagga"),
     )
     expiring.put(same, before, make_record("gone", 0.5, link_both("x"), text="zebra"))
-    assert lasting.put(same) == Written(updated=1)
+    assert lasting.put(same) == WriteCounts(updated=1)
     lasting.put(make_record("other", 0.5, link_both("x"), text="quagga", n=2))
     gone(lasting, "gone")
     time.sleep(1)
@@ -78,7 +78,7 @@ def test_replaced_links_leave_a_document_the_rest_of_its_life(clients) -> None:
         make_record("a", 0.5, link_both("x"), text="zebra"),
         make_record("taken", 0.5, link_both("x"), text="zebra"),
     )
-    assert lasting.do(lasting.backend.relink({"k"}, {"a": (link_both("y"),)})) == Written(updated=1)
+    assert lasting.do(lasting.backend.relink({"k"}, {"a": (link_both("y"),)})) == WriteCounts(updated=1)
     assert lasting.met(["y"]).of == {"y": ["a"]}
     gone(lasting, "a", "taken")
     time.sleep(2)

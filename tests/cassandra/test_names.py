@@ -12,11 +12,11 @@ from conformance.probe import link_both, link_out, make_record
 
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.contract import Change, Manifest
+from linkstore.engines.contract import Manifest, WriteBatch
 
 CLAIM = Manifest(embedding="mine", dimension=4)
 NAMES = Vocabulary(kinds=frozenset({"k", "word"}), fields=frozenset({"links", "lang", "n"}))
-WRITTEN = Change(
+WRITTEN = WriteBatch(
     put=[
         make_record("a", 0.5, link_out("x"), lang="en"),
         make_record("b", 0.5, link_both("y", kind="word"), n=1),
@@ -70,19 +70,19 @@ def test_a_client_reads_a_name_once_and_writes_it_once(backend, opened):
     assert names(other, NAMES) == NAMES
     assert counting.statements == 0
     backend._executor = counting = Counting(backend._executor)
-    backend.run(backend.write(Change(put=[make_record("d", 0.5, link_out("z"), lang="de")])))
+    backend.run(backend.write(WriteBatch(put=[make_record("d", 0.5, link_out("z"), lang="de")])))
     first = counting.statements
     counting.reset()
-    backend.run(backend.write(Change(put=[make_record("e", 0.5, link_out("z"), new=1)])))
+    backend.run(backend.write(WriteBatch(put=[make_record("e", 0.5, link_out("z"), new=1)])))
     assert counting.statements == first + 1
 
 
 def test_many_names_are_written_ten_at_once(backend, opened):
     """A document with thousands of fields waited for as many statements."""
     fields = {f"f{n}": n for n in range(200)}
-    backend.run(backend.write(Change(put=[make_record("d", 0.5)])))
+    backend.run(backend.write(WriteBatch(put=[make_record("d", 0.5)])))
     backend._executor = counting = Counting(backend._executor)
-    backend.run(backend.write(Change(put=[make_record("e", 0.5, **fields)])))
+    backend.run(backend.write(WriteBatch(put=[make_record("e", 0.5, **fields)])))
     assert counting.statements < 60
     assert names(opened()).fields >= set(fields)
 
@@ -90,7 +90,7 @@ def test_many_names_are_written_ten_at_once(backend, opened):
 def test_a_name_that_another_client_brought_is_known(backend, opened):
     other, asked = opened(), Vocabulary(kinds=frozenset({"later"}), fields=frozenset({"later"}))
     assert names(other, asked) == Vocabulary()
-    backend.run(backend.write(Change(put=[make_record("d", 0.5, link_out("z", kind="later"), later=1)])))
+    backend.run(backend.write(WriteBatch(put=[make_record("d", 0.5, link_out("z", kind="later"), later=1)])))
     assert names(other, asked) == asked
 
 

@@ -28,7 +28,7 @@ from linkstore.engines.cassandra import statements
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 
 CLAIM = Manifest(embedding="overlapping", dimension=4)
 LOST = {
@@ -79,11 +79,11 @@ def clients(place) -> list[CassandraBackend]:
     return made
 
 
-def change_to(state: Record | None) -> Change:
-    return Change(remove=["d"]) if state is None else Change(put=[state])
+def change_to(state: Record | None) -> WriteBatch:
+    return WriteBatch(remove=["d"]) if state is None else WriteBatch(put=[state])
 
 
-def write(backend: CassandraBackend, change: Change) -> None:
+def write(backend: CassandraBackend, change: WriteBatch) -> None:
     backend.run(backend.write(change))
 
 
@@ -102,7 +102,7 @@ class Interrupting:
         return self._executor.run(requests)
 
 
-def meanwhile(backend: CassandraBackend, change: Change, at: int, act: Callable[[], None]) -> bool:
+def meanwhile(backend: CassandraBackend, change: WriteBatch, at: int, act: Callable[[], None]) -> bool:
     """Write, with something else happening before the ``at``-th request; whether there were so many."""
     executor = backend._executor
     backend._executor = interrupting = Interrupting(executor, at, act)
@@ -306,7 +306,7 @@ def test_what_a_member_says_is_compared(clients) -> None:
     """Its weight and the code of its vector: a wrong one is found and mended."""
     one, _, third = clients
     write(one, change_to(STATES[0]))
-    write(third, Change(put=[record("other", "text", X, turned=3)]))
+    write(third, WriteBatch(put=[record("other", "text", X, turned=3)]))
     rows = one._executor.run(
         Requests(
             statements=(

@@ -30,7 +30,7 @@ from linkstore.engines.cassandra.codec import (
 )
 from linkstore.engines.cassandra.derived import pack_member_state
 from linkstore.engines.cassandra.members import MemberPool, _find_nth_of_group, decode_states
-from linkstore.engines.cassandra.reading import MetDocuments
+from linkstore.engines.cassandra.reading import PlanDocuments
 
 SET = "FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType)))"
 LINKS = lookup_casstype(f"TupleType(UTF8Type, {SET})")
@@ -222,7 +222,7 @@ def rows_of(graph: Graph, groups: int):
     ]
 
 
-def fill(known: MetDocuments, graph: Graph, refs) -> None:
+def fill(known: PlanDocuments, graph: Graph, refs) -> None:
     """Read documents."""
     for ref in refs:
         n = int(known.ids[ref])
@@ -251,16 +251,16 @@ def taken(graph: Graph, asked, take: int, groups: int, wanted=lambda n: True) ->
 
 def decide(graph, groups, fetch):
     """Ask a pool, reading what it wants; returns it and how many documents were read."""
-    known = MetDocuments()
+    known = PlanDocuments()
     pool = MemberPool(known, [("k", str(group)) for group in range(groups)], rows_of(graph, groups), fetch)
     if not fetch.filter.always:
         fill(known, graph, pool.refs.tolist())
         pool.filter(lambda condition, refs: np.array([int(known.ids[ref]) % 2 == 0 for ref in refs]))
     read = 0
-    while refs := pool.undecided():
+    while refs := pool.list_undecided():
         read += len(refs)
         fill(known, graph, refs)
-    return known, pool.reached(), read
+    return known, pool.select_reached(), read
 
 
 @given(SEEDS, st.sampled_from([0, 0.2]), st.integers(0, 7), st.sampled_from([None, 0, 1, 3, 8, 99]))

@@ -24,7 +24,7 @@ from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.listing import mark_list
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables
-from linkstore.engines.contract import Change, Manifest
+from linkstore.engines.contract import Manifest, WriteBatch
 
 COUNT = 2_000 if LONG else 20
 BROKEN_COUNT = 120
@@ -179,7 +179,7 @@ def wrong_answers(store, schedules, *, scores: bool) -> list[tuple[object, objec
     oracle = OracleBackend()
     probes = Probe(store, drive_by_run), Probe(oracle, drive_by_run)
     probes[1].do(oracle.claim(CLAIM))
-    probes[1].do(oracle.write(Change(put=store.run(store.scan(None, 10_000)))))
+    probes[1].do(oracle.write(WriteBatch(put=store.run(store.scan(None, 10_000)))))
     asked = {word: partial(worded, word=word, scores=scores) for word in WORDS}
     asked["near"] = lambda probe: probe.near_scored(1_000, vector=VECTORS[0])
     for schedule, kind, side in itertools.product(schedules, ("k", "m"), ("in", "out")):

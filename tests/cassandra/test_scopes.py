@@ -14,7 +14,7 @@ from stores import times
 
 from linkstore.core import lexical
 from linkstore.core.plans import Ids, Lexical, Members, Nearest, Resolve
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.errors import FilterError
 
 PUBLIC = {"access": "all"}
@@ -172,7 +172,7 @@ def test_a_document_hidden_during_a_search_is_told_of_in_one_state(opened) -> No
             make_record("a", 0.9, link_both("x"), access="staff"),
             make_record("b", 0.8, link_both("x"), access="all"),
         ]
-        theirs.do(theirs.backend.write(Change(put=change)))
+        theirs.do(theirs.backend.write(WriteBatch(put=change)))
         groups = yield Resolve(tags=(("k", "x"),))
         found = yield Members(
             groups=groups, side="in", vector=QUERY_VECTOR, take=9, cap=9, exclude=np.empty(0, np.int64)
@@ -195,7 +195,7 @@ def test_a_listing_is_no_longer_than_what_is_checked_and_is_not_repeated(opened,
     whole.put(*(make_record(f"p{n}", 0.5, text="hay", access="all") for n in range(120)))
     whole.put(*(make_record(f"n{n}", 0.5, text="needle", access="all") for n in range(30)))
     whole.put(*(make_record(f"h{n}", 0.5, text="needle", access="staff") for n in range(10)))
-    monkeypatch.setattr(whole.backend._corpus, "known", lambda scope: CorpusTotals(150, 150))
+    monkeypatch.setattr(whole.backend._corpus, "get_totals", lambda scope: CorpusTotals(150, 150))
     public, ran = whole.within(PUBLIC), _counted(whole.backend)
     for listed, checked in ((41, 40), (0, 40)):
         assert len(public.plan(_found("needle", 50))) == 30

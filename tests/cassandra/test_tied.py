@@ -15,7 +15,7 @@ from linkstore.core.filters import EVERYTHING
 from linkstore.core.plans import Candidates, Ids, Nearest
 from linkstore.engines.cassandra.codec import DocumentVersion
 from linkstore.engines.cassandra.reader import CassandraReader
-from linkstore.engines.cassandra.reading import Scope, SearchHistory
+from linkstore.engines.cassandra.reading import ReadScope, SearchHistory
 
 VECTOR = np.array([1, 0, 0, 0], np.float32)
 
@@ -32,7 +32,7 @@ def test_a_search_among_ties_does_not_read_the_store_because_a_candidate_is_gone
     """Of several replicas the one asked may propose what was removed."""
     history, asked = SearchHistory(), []
     history.large_until = math.inf
-    scope = Scope(EVERYTHING, Fetcher(), 100_000, history)  # type: ignore[arg-type]
+    scope = ReadScope(EVERYTHING, Fetcher(), 100_000, history)  # type: ignore[arg-type]
     reader = CassandraReader(scope, None, None, replicated=True, empty=False)  # type: ignore[arg-type]
 
     def answer(requests):

@@ -34,7 +34,7 @@ from linkstore.engines.cassandra.derived import POSTING_HEAD, DerivedRows, compu
 from linkstore.engines.cassandra.lexical import CorpusStatistics, CorpusTotals
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import WORD_ROWS
-from linkstore.engines.contract import Change, Record
+from linkstore.engines.contract import Record, WriteBatch
 from linkstore.errors import CapabilityError, FilterError
 from linkstore.strategies import Question, Words, first_stage
 from linkstore.strategies import first_stage as words_strategy
@@ -76,11 +76,11 @@ def held(*records: Record) -> OracleBackend:
 
 
 def put(backend: Any, *records: Record) -> None:
-    backend.run(backend.write(Change(put=records)))
+    backend.run(backend.write(WriteBatch(put=records)))
 
 
 def remove(backend: Any, *names: str) -> None:
-    backend.run(backend.write(Change(remove=names)))
+    backend.run(backend.write(WriteBatch(remove=names)))
 
 
 def asked(backend: Any, *words: str, k: int = 1000, condition: Filter | None = None) -> tuple[Scored, Any]:
@@ -144,7 +144,7 @@ class TestEstimates:
         heads["hash"] = np.arange(4) << 60
         rows = [(head.tobytes(), f"{n}") for n, head in enumerate(heads)]
         part = wordsearch.PostingReading("w", (0, 0), 4, rows=rows, last=rows[-1])
-        assert wordsearch.WordRows("w", [part]).having() >= 4
+        assert wordsearch.WordRows("w", [part]).count_documents() >= 4
 
     def test_totals_hold_for_a_while_and_follow_what_is_written(self, monkeypatch):
         now = [100.0]

@@ -17,7 +17,7 @@ from linkstore import LinkStore
 from linkstore.cli.export import write_json_lines
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.errors import StoreNotFoundError, StoreUnavailableError
-from linkstore.ingest import FolderSource, Partition, Writer, Written, index
+from linkstore.ingest import FolderSource, Partition, WriteCounts, Writer, index
 from linkstore.store import base
 from linkstore.store.cassandra import make_url_backend
 
@@ -85,10 +85,10 @@ def assert_sound(made, place, expected):
 def test_tasks_of_dask_make_the_store_of_one_process(made, url, cluster, expected):
     tasks = cluster.map(made.write, [documents(*part) for part in PARTS])
     done = made.finish(cluster.gather(tasks))
-    assert (done.counts, done.problems) == (Written(added=200), {})
+    assert (done.counts, done.problems) == (WriteCounts(added=200), {})
     assert exported(url("kb")) == expected
     again = cluster.map(made.write, [documents(*part) for part in PARTS], pure=False)
-    assert sum(cluster.gather(again), Written()) == Written(unchanged=200)
+    assert sum(cluster.gather(again), WriteCounts()) == WriteCounts(unchanged=200)
     assert_sound(made, url("kb"), expected)
 
 
@@ -104,7 +104,7 @@ def test_workers_of_dask_that_are_killed_are_made_up_for(made, url, expected, se
             time.sleep(chance.uniform(0.3, 1.5))
             os.kill(next(iter(cluster.run(os.getpid).values())), signal.SIGKILL)
             cluster.wait_for_workers(2, timeout=120)
-        counts = sum(cluster.gather(tasks), Written())
+        counts = sum(cluster.gather(tasks), WriteCounts())
     assert counts.total == 400, "each was done twice"
     assert_sound(made, url("kb"), expected)
 
@@ -140,7 +140,7 @@ def test_a_driver_that_is_killed_and_started_again_ends_the_job(url, expected):
             child.connection.recv()
         time.sleep(chance.uniform(0, 0.2))
         child.kill()
-    counts = sum(Child(drive, url("kb")).finish(), Written())
+    counts = sum(Child(drive, url("kb")).finish(), WriteCounts())
     assert counts.total == 200
     made = Writer(url("kb"), embedding())
     assert_sound(made, url("kb"), expected)

@@ -9,7 +9,7 @@ import sys
 import pytest
 from documented import ROOT
 
-from linkstore.ingest import Writer, Written
+from linkstore.ingest import WriteCounts, Writer
 
 PAGE = ROOT / "docs" / "how-to" / "write-from-many-processes.md"
 ROWS = [
@@ -37,6 +37,6 @@ def test_a_recipe_writes_all_rows(heading, module, count, tmp_path, monkeypatch)
         exec(compile(recipe, f"{PAGE.name}: {heading}", "exec"), names)
         assert names["done"].problems == {}
         assert names["done"].sampled == 100
-        assert writer.write(ROWS) == Written(unchanged=200), "all are there"
+        assert writer.write(ROWS) == WriteCounts(unchanged=200), "all are there"
         writer.close()
     (framework.shutdown if module == "ray" else names["spark"].stop)()

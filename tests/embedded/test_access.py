@@ -6,7 +6,7 @@ import apsw
 import pytest
 from stores import SNAPSHOTS, backend, put, sql
 
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 
 NOON = 1_700_000_000_000_000
 COUNTED = ("document", "vector", "link", "link_group", "departed", "word", "page")
@@ -69,7 +69,7 @@ def test_a_removed_document_leaves_no_trace_of_its_accesses(tmp_path):
     store = backend(tmp_path / "kb")
     put(store, 0, 3)
     store.run(store.touch({"d0": NOON, "d1": NOON}))
-    store.run(store.write(Change(remove=["d0"])))
+    store.run(store.write(WriteBatch(remove=["d0"])))
     store.run(store.compact())
     store.close()
     assert b"d0" not in (tmp_path / "kb" / "linkstore.db").read_bytes().replace(b"d0\x00", b"")

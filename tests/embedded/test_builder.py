@@ -14,7 +14,7 @@ import pytest
 from awaited import until
 from stores import SNAPSHOTS, Child, backend, exact, nearest, put, snapshot_file, times, vectors
 
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, maintenance
 from linkstore.engines.embedded.derived import DerivedData, parse_snapshot
 from linkstore.engines.embedded.schema import read_settings
@@ -140,7 +140,7 @@ def test_processes_killed_at_random_moments_leave_a_sound_store(tmp_path) -> Non
             killed += 1
         assert nearest(store, ASKED) == exact(range(count), ASKED)
         if count > 3000:
-            store.run(store.write(Change(remove=[f"d{n}" for n in range(count)])))
+            store.run(store.write(WriteBatch(remove=[f"d{n}" for n in range(count)])))
             count = 0
     assert killed
     store.run(store.flush())
@@ -153,7 +153,7 @@ def test_compacting_waits_for_it_and_nothing_deleted_comes_back(tmp_path) -> Non
     store = backend(tmp_path / "kb", SNAPSHOTS)
     put(store, 0, 150)
     os.kill(process(store).pid, signal.SIGSTOP)
-    store.run(store.write(Change(remove=[f"d{n}" for n in range(50)])))
+    store.run(store.write(WriteBatch(remove=[f"d{n}" for n in range(50)])))
     threading.Timer(0.2, os.kill, (process(store).pid, signal.SIGCONT)).start()
     store.run(store.compact())
     store._store._builder.wait()

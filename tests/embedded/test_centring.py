@@ -8,7 +8,7 @@ import pytest
 from linkstore.core.arrays import Floats, normalize_vectors
 from linkstore.core.filters import EVERYTHING, parse_filter
 from linkstore.core.plans import Ids, Nearest, Plan
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.engines.embedded.files import map_file, name_file
 from linkstore.engines.embedded.vectors import (
@@ -41,10 +41,10 @@ def test_one_vector_and_several_give_the_same() -> None:
 
 def test_a_loaded_index_subtracts_what_the_saved_one_did(tmp_path) -> None:
     vectors = normalize_vectors(np.random.default_rng(3).normal(1, 1, (600, 16)))
-    digest = AnnIndex.make(16).extended(np.arange(300), lambda keys: vectors[keys], 299).save(tmp_path, {})
+    digest = AnnIndex.make(16).extend(np.arange(300), lambda keys: vectors[keys], 299).save(tmp_path, {})
     raw = map_file(tmp_path / name_file(digest), digest)
     again, _ = AnnIndex.load(raw, 299, view=False)
-    both = again.extended(np.arange(300, 600), lambda keys: vectors[keys], 599)
+    both = again.extend(np.arange(300, 600), lambda keys: vectors[keys], 599)
     saved, _ = AnnIndex.load(raw, 299)
     assert (both.centre == saved.centre).all()
     assert (np.asarray(both.index.get(np.arange(600), np.int8)) == saved.codes(vectors)).all()
@@ -54,7 +54,7 @@ def test_documents_of_a_small_subject_are_found_beside_a_large_one() -> None:
     """Without the mean subtracted, 0.93 of them are."""
     documents, questions = two_subjects(np.random.default_rng(3))
     index = AnnIndex.make(documents.shape[1])
-    index = index.extended(np.arange(len(documents)), lambda keys: documents[keys], len(documents))
+    index = index.extend(np.arange(len(documents)), lambda keys: documents[keys], len(documents))
     found = 0
     for question in questions:
         keys = index.near(question)
@@ -79,7 +79,7 @@ def two_subjects(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 def test_an_index_of_equal_vectors_proposes_them() -> None:
     alike = np.tile(normalize_vectors([[1.0, 2.0, 3.0]]), (500, 1))
-    index = AnnIndex.make(3).extended(np.arange(500), lambda keys: alike[keys], 499)
+    index = AnnIndex.make(3).extend(np.arange(500), lambda keys: alike[keys], 499)
     keys = index.near(alike[0], 50)
     assert (len(set(keys.tolist())), index.covered) == (500, 499)
 
@@ -102,7 +102,7 @@ def test_a_filter_takes_nothing_from_what_is_found(share: int, scoped: bool) -> 
         Record(id=str(n), text="", metadata={"in": n in there}, vector=vector, links=())
         for n, vector in enumerate(documents)
     ]
-    store.run(store.write(Change(put=put)))
+    store.run(store.write(WriteBatch(put=put)))
     store.run(store.flush())
     condition = parse_filter({"in": True})
 

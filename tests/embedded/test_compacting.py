@@ -11,7 +11,7 @@ import pytest
 from stores import SNAPSHOTS, backend, exact, nearest, put, record, records, vectors
 
 from linkstore.core.links import parse_links
-from linkstore.engines.contract import Change, Record
+from linkstore.engines.contract import Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.engines.embedded.derived import parse_snapshot, record_snapshot
 from linkstore.engines.embedded.files import map_bytes, read_arrays
@@ -63,7 +63,7 @@ def test_a_compact_store_holds_nothing_of_what_was_deleted(tmp_path, settings) -
     folder = tmp_path / "kb"
     store = backend(folder, settings)
     put(store, 0, 300)
-    store.run(store.write(Change(put=[secret("deleted"), secret("updated"), secret("kept")])))
+    store.run(store.write(WriteBatch(put=[secret("deleted"), secret("updated"), secret("kept")])))
     store.run(store.flush())
     put(store, 300, 400)
     store.run(store.flush())
@@ -72,7 +72,7 @@ def test_a_compact_store_holds_nothing_of_what_was_deleted(tmp_path, settings) -
         id=secret("updated").id, text=updated.text, metadata=updated.metadata, vector=updated.vector,
         links=updated.links,
     )  # fmt: skip
-    store.run(store.write(Change(put=[updated], remove=[secret("deleted").id])))
+    store.run(store.write(WriteBatch(put=[updated], remove=[secret("deleted").id])))
     assert traces(folder, "deleted")
     store.run(store.compact())
     assert not traces(folder, "deleted")
@@ -96,7 +96,7 @@ def test_links_that_were_replaced_leave_no_trace(tmp_path) -> None:
     folder = tmp_path / "kb"
     store = backend(folder)
     put(store, 0, 100)
-    store.run(store.write(Change(put=[secret("relinked")])))
+    store.run(store.write(WriteBatch(put=[secret("relinked")])))
     store.run(store.flush())
     store.run(store.relink({"KIND-relinked"}, {"PATIENT-relinked": ()}))
     store.run(store.compact())
@@ -137,9 +137,9 @@ def test_rows_tables_and_files_follow_what_is_stored_not_its_history(tmp_path, s
             object.__setattr__(made, "links", parse_links({"links": links}, made.id))
             object.__setattr__(made, "metadata", {"links": links})
         for start in range(0, count, 100):
-            store.run(store.write(Change(put=changed[start : start + 100])))
+            store.run(store.write(WriteBatch(put=changed[start : start + 100])))
             nearest(store, ASKED, 1)
-    fresh.run(fresh.write(Change(put=changed)))
+    fresh.run(fresh.write(WriteBatch(put=changed)))
     nearest(fresh, ASKED, 1)
     mirror = store._store.derived._held.mirror
     assert mirror is not None
@@ -169,7 +169,7 @@ def test_the_graph_is_made_anew_for_new_vectors_alone(tmp_path, path, kept) -> N
         changed = records(0, count, version)
         if kept:
             changed = [replace(one, vector=vectors([n])[0]) for n, one in enumerate(changed)]
-        store.run(store.write(Change(put=changed)))
+        store.run(store.write(WriteBatch(put=changed)))
         store.run(store.flush())
         snapshot = store._database.read(lambda connection: parse_snapshot(read_settings(connection)))
         assert snapshot is not None
@@ -189,7 +189,7 @@ def test_a_store_that_shrinks_gives_its_space_back(tmp_path) -> None:
     store.run(store.flush())
     large = weight(tmp_path / "kb")
     for start in range(20, 4000, 500):
-        store.run(store.write(Change(remove=[f"d{n}" for n in range(start, start + 500)])))
+        store.run(store.write(WriteBatch(remove=[f"d{n}" for n in range(start, start + 500)])))
     assert nearest(store, ASKED) == exact(range(20), ASKED)
     assert not list((tmp_path / "kb").glob("index-*"))
     store.close()
@@ -247,8 +247,8 @@ def test_a_change_of_one_document_keeps_what_others_answer(tmp_path) -> None:
     put(one, 0, 700)
     assert nearest(two, ASKED) == exact(range(700), ASKED)
     for _ in range(4):
-        one.run(one.write(Change(put=records(0, 700, 1))))
-        one.run(one.write(Change(put=records(0, 700, 0))))
+        one.run(one.write(WriteBatch(put=records(0, 700, 1))))
+        one.run(one.write(WriteBatch(put=records(0, 700, 0))))
         assert nearest(one, ASKED, 20, {"c": 1}) == nearest(two, ASKED, 20, {"c": 1})
         assert nearest(two, ASKED) == exact(range(700), ASKED)
     one.run(one.compact())

@@ -10,7 +10,7 @@ from oracle import OracleBackend
 from stores import times
 
 from linkstore.core.plans import EngineOperation
-from linkstore.engines.contract import Change, Manifest, Written
+from linkstore.engines.contract import Manifest, WriteBatch, WriteCounts
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 
 EXACT = EmbeddedSettings(durable=False)
@@ -22,7 +22,7 @@ class Flushing(EmbeddedBackend):
 
     writes = 0
 
-    def write(self, change: Change) -> EngineOperation[Written]:
+    def write(self, change: WriteBatch) -> EngineOperation[WriteCounts]:
         written = yield from super().write(change)
         self.writes += 1
         if self.writes % 2:

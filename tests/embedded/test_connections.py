@@ -12,7 +12,7 @@ import pytest
 from stores import backend, nearest, put, records, vectors
 
 from linkstore.core.plans import Candidates, Ids, Nearest, Plan
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.engines.embedded import database as connecting
 
@@ -96,7 +96,7 @@ def test_the_log_stays_bounded_while_readers_overlap(tmp_path, monkeypatch) -> N
     try:
         for version in range(60):
             changed = [type(one)(**{**_fields(one), "text": f"{version} " * 200}) for one in given]
-            store.run(store.write(Change(put=changed)))
+            store.run(store.write(WriteBatch(put=changed)))
             sizes.append(store._database.place.get_size("-wal"))
     finally:
         stop.set()

@@ -9,7 +9,7 @@ import pytest
 from stores import LONG, SNAPSHOTS, backend, exact, nearest, put, snapshot_file, sql, times, vectors
 
 from linkstore.core.plans import Groups, Memberships, Plan, Tags
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import StoreFormatError
 
@@ -123,7 +123,7 @@ def test_a_reader_of_a_damaged_new_snapshot_searches_exactly(sound, right, tmp_p
     writer = EmbeddedBackend(folder, settings=SNAPSHOTS)
     reader = EmbeddedBackend(folder, settings=SNAPSHOTS)
     nearest(reader, QUESTIONS[0])
-    writer.run(writer.write(Change(remove=["no such document"])))
+    writer.run(writer.write(WriteBatch(remove=["no such document"])))
     put(writer, COUNT, COUNT + 1)
     writer.run(writer.flush())
     path = snapshot_file(folder)
@@ -177,7 +177,7 @@ def test_vectors_of_removed_documents_do_not_spoil_a_rebuilt_file(tmp_path) -> N
     store = backend(tmp_path / "kb")
     put(store, 0, 4100)
     nearest(store, QUESTIONS[0])
-    store.run(store.write(Change(remove=[f"d{n}" for n in range(0, 4000, 4)])))
+    store.run(store.write(WriteBatch(remove=[f"d{n}" for n in range(0, 4000, 4)])))
     store.run(store.flush())
     store.close()
     for path in (tmp_path / "kb").glob("index-*.bin"):

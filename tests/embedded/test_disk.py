@@ -12,7 +12,7 @@ import apsw
 import pytest
 from stores import SNAPSHOTS, backend, exact, nearest, put, vectors
 
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.engines.embedded import vectors as ann
 from linkstore.errors import BackendError, StoreFullError
@@ -151,7 +151,7 @@ def test_what_the_system_refuses_is_an_error_of_the_store(
         assert "not brought up to date" in caplog.text
         caplog.clear()
         assert nearest(store, ASKED) == exact(range(400), ASKED)
-        store.run(store.write(Change(remove=[f"d{n}" for n in range(100, 400)])))
+        store.run(store.write(WriteBatch(remove=[f"d{n}" for n in range(100, 400)])))
     store.run(store.compact())
     assert store.run(store.verify()).sound
     store.close()
@@ -202,6 +202,6 @@ def test_a_full_database_is_a_typed_error_wherever_it_happens(tmp_path) -> None:
     assert isinstance(caught.value.__cause__, apsw.FullError)
     assert nearest(store, ASKED, 100) == exact(range(50), ASKED, 100)
     put(store, 50, 80)
-    store.run(store.write(Change(remove=["d0"])))
+    store.run(store.write(WriteBatch(remove=["d0"])))
     assert nearest(store, ASKED, 100) == exact(range(1, 80), ASKED, 100)
     store.close()

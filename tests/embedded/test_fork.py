@@ -16,7 +16,7 @@ import apsw
 import pytest
 from stores import backend, exact, nearest, put, sql, vectors
 
-from linkstore.core.processes import slow_collector
+from linkstore.core.processes import infrequent_gc
 from linkstore.engines.embedded import EmbeddedBackend, derived, location
 from linkstore.engines.embedded import backend as embedded
 from linkstore.engines.embedded.database import Database
@@ -291,7 +291,7 @@ def test_the_collector_is_as_before_in_a_child_forked_while_it_was_slow() -> Non
     def child() -> bool:
         return gc.get_threshold()[0] == 20_000
 
-    with slow_collector():
+    with infrequent_gc():
         in_child(child)
         pid = os.fork()
     if not pid:

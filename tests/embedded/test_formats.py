@@ -20,7 +20,7 @@ from linkstore.core.plans import Groups, Ids, Lexical, Members, Nearest, Plan, T
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.contract import PageEntry
 from linkstore.engines.embedded import EmbeddedBackend, schema
-from linkstore.engines.embedded.location import Place
+from linkstore.engines.embedded.location import StoreFolder
 from linkstore.engines.embedded.schema import FORMAT_VERSION
 from linkstore.errors import StoreFormatError
 
@@ -168,7 +168,7 @@ def test_an_upgrade_is_one_transaction(tmp_path, monkeypatch) -> None:
 def test_a_store_to_upgrade_is_left_alone_where_nothing_can_be_written(tmp_path, monkeypatch) -> None:
     folder = unpacked(4, tmp_path)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    monkeypatch.setattr(Place, "writable", property(lambda _: False))
+    monkeypatch.setattr(StoreFolder, "writable", property(lambda _: False))
     with pytest.raises(StoreFormatError, match="has format 4, and cannot be brought to 5"):
         EmbeddedBackend(folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
@@ -179,7 +179,7 @@ def test_an_earlier_format_is_refused_and_left_alone(tmp_path, monkeypatch, writ
     folder = unpacked(4, tmp_path)
     sql(folder, "PRAGMA user_version = 3")
     before = (folder / "linkstore.db").read_bytes()
-    monkeypatch.setattr(Place, "writable", property(lambda _: writable))
+    monkeypatch.setattr(StoreFolder, "writable", property(lambda _: writable))
     with pytest.raises(StoreFormatError, match=r"has format 3; .* index the documents again"):
         EmbeddedBackend(folder)
     assert (folder / "linkstore.db").read_bytes() == before

@@ -15,7 +15,7 @@ import pytest
 from stores import DIMENSION, SNAPSHOTS, backend, exact, meanwhile, nearest, put, records, vectors
 
 from linkstore.core.plans import Documents, Ids, Nearest
-from linkstore.engines.contract import Change, Manifest
+from linkstore.engines.contract import Manifest, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import StoreBusyError, StoreClosedError, StoreNotFoundError
 
@@ -28,7 +28,7 @@ from stores import backend, put
 store = backend(":memory:")
 put(store, 0, 200)
 store.run(store.flush())
-store.run(store.beside("facts", create=True).manifest())
+store.run(store.open_sibling("facts", create=True).manifest())
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -150,7 +150,7 @@ def test_a_large_store_has_an_index_and_keeps_it_up_to_date() -> None:
     assert nearest(store, ASKED) == exact(range(600), ASKED)
     assert store._store.derived._held.ann.covered == 600
     assert (len(first.index), first.covered) == (200, 200)  # searches that began before go on with it
-    store.run(store.write(Change(remove=[f"d{n}" for n in range(570)])))
+    store.run(store.write(WriteBatch(remove=[f"d{n}" for n in range(570)])))
     assert nearest(store, ASKED, 40) == exact(range(570, 600), ASKED, 40)
     assert store.run(store.verify()).sound
     store.run(store.compact())
@@ -161,12 +161,12 @@ def test_a_large_store_has_an_index_and_keeps_it_up_to_date() -> None:
 def test_a_store_beside_it_is_there_until_it_is_closed() -> None:
     store = backend(":memory:")
     with pytest.raises(StoreNotFoundError, match="'facts'"):
-        store.beside("facts", create=False)
-    facts = store.beside("facts", create=True)
+        store.open_sibling("facts", create=False)
+    facts = store.open_sibling("facts", create=True)
     facts.run(facts.claim(Manifest(embedding="test", dimension=DIMENSION)))
-    facts.run(facts.write(Change(put=records(0, 5))))
+    facts.run(facts.write(WriteBatch(put=records(0, 5))))
     facts.close()
-    again = store.beside("facts", create=False)
+    again = store.open_sibling("facts", create=False)
     assert nearest(again, ASKED, 9) == exact(range(5), ASKED, 9)
     assert nearest(store, ASKED) == []
     store.close()
@@ -189,7 +189,7 @@ def test_threads_that_open_a_store_beside_it_at_once_have_one() -> None:
 
         def open_beside(store=store, made=made, together=together) -> None:
             together.wait()
-            made.append(store.beside("facts", create=True))
+            made.append(store.open_sibling("facts", create=True))
 
         threads = [threading.Thread(target=open_beside) for _ in range(4)]
         for thread in threads:

@@ -107,7 +107,7 @@ def test_an_interrupted_addition_to_the_index_raises_the_interrupt() -> None:
     rows, chance = vectors(range(2000)), random.Random(2)
 
     def fill() -> None:
-        AnnIndex.make(rows.shape[1]).extended(np.arange(2000), lambda keys: rows[keys], 2000)
+        AnnIndex.make(rows.shape[1]).extend(np.arange(2000), lambda keys: rows[keys], 2000)
 
     with signals():
         for _ in range(40):

@@ -9,7 +9,7 @@ from stores import backend, exact, nearest, put, record, sql, vectors
 
 from linkstore.core.lexical import MAX_QUESTION_CHARACTERS, MAX_QUESTION_WORDS, extract_question_terms
 from linkstore.core.links import parse_links
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import schema, writing
 from linkstore.errors import DocumentError, StoreLimitError
 from linkstore.strategies import Question, names
@@ -47,9 +47,9 @@ def test_a_document_that_is_too_large_is_refused_with_its_name(tmp_path, monkeyp
         ),
     }[part]
     with pytest.raises(DocumentError, match=f"'big' cannot be stored: of {part} it has 1,[0-9]{{3}} bytes"):
-        store.run(store.write(Change(put=[good, large])))
+        store.run(store.write(WriteBatch(put=[good, large])))
     assert store.run(store.scan(None, 10)) == []
-    store.run(store.write(Change(put=[good, replace(good, id="fits", text="é" * 500)])))
+    store.run(store.write(WriteBatch(put=[good, replace(good, id="fits", text="é" * 500)])))
     assert len(store.run(store.scan(None, 10))) == 2
     store.close()
 
@@ -58,7 +58,7 @@ def test_words_that_grow_beyond_the_text_are_refused(tmp_path, monkeypatch) -> N
     monkeypatch.setattr(schema, "MOST_WORDS_BYTES", 1000)
     store = backend(tmp_path / "kb")
     with pytest.raises(DocumentError, match="of words it has"):
-        store.run(store.write(Change(put=[replace(record(1), text="\ufdfa " * 100)])))
+        store.run(store.write(WriteBatch(put=[replace(record(1), text="\ufdfa " * 100)])))
     store.close()
 
 
@@ -83,7 +83,7 @@ def test_more_kinds_than_16_bits_can_number_work(tmp_path) -> None:
     store = backend(tmp_path / "kb")
     for start in range(0, 34_000, 8500):
         kinds = ({"kind": f"kind{n}", "tag": "x", "direction": "bidir"} for n in range(start, start + 8500))
-        store.run(store.write(Change(put=[linked(start, *kinds)])))
+        store.run(store.write(WriteBatch(put=[linked(start, *kinds)])))
     assert nearest(store, ASKED) == exact(range(0, 34_000, 8500), ASKED)
     assert len(store.run(store.survey()).links) == 34_000
     store.run(store.flush())

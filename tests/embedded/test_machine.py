@@ -18,7 +18,7 @@ from linkstore import Link
 from linkstore.core.filters import parse_filter
 from linkstore.core.links import merge_links
 from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.strategies import Eager, Mmr, Question, Similarity, Strategy
 
@@ -88,17 +88,17 @@ class Store(RuleBasedStateMachine):
     def _all(self) -> tuple[Backend, ...]:
         return self.oracle, self.exact, self.indexed
 
-    def _write(self, change: Change) -> None:
+    def _write(self, change: WriteBatch) -> None:
         expected, *written = [backend.run(backend.write(change)) for backend in self._all()]
         assert written == [expected, expected]
 
     @initialize(first=st.lists(records(), min_size=3, max_size=20))
     def fill(self, first: list[Record]) -> None:
-        self._write(Change(put=first))
+        self._write(WriteBatch(put=first))
 
     @rule(target=seen, put=st.lists(records(), min_size=1, max_size=5))
     def upsert(self, put: list[Record]):
-        self._write(Change(put=put))
+        self._write(WriteBatch(put=put))
         return multiple(*(record.id for record in put))
 
     @rule(name=seen, links=LINKS)
@@ -109,7 +109,7 @@ class Store(RuleBasedStateMachine):
                 merged = merge_links(links)
                 metadata = {**record.metadata, "links": [link.to_dict() for link in merged]}
                 self._write(
-                    Change(
+                    WriteBatch(
                         put=[
                             Record(
                                 id=name,
@@ -124,7 +124,7 @@ class Store(RuleBasedStateMachine):
 
     @rule(names=st.lists(IDS, max_size=6))
     def delete(self, names: list[str]) -> None:
-        self._write(Change(remove=names))
+        self._write(WriteBatch(remove=names))
 
     @rule()
     def snapshot(self) -> None:

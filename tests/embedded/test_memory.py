@@ -28,7 +28,7 @@ PROGRAM = """
     rows = np.random.default_rng(1).normal(size=(300, 8)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     path = Path(sys.argv[1])
-    index = AnnIndex.make(8).extended(np.arange(300), lambda keys: rows[keys], 300)
+    index = AnnIndex.make(8).extend(np.arange(300), lambda keys: rows[keys], 300)
     digest = index.save(path, {})
     raw = files.map_file(path / files.name_file(digest), digest)
     block = np.ones(31 << 20, np.uint8)
@@ -42,7 +42,7 @@ PROGRAM = """
     for work in (
         lambda: AnnIndex.load(raw, 300, view=False),
         lambda: AnnIndex.make(8),
-        lambda: index.extended(np.arange(300, 400), lambda keys: -rows[keys - 300], 400),
+        lambda: index.extend(np.arange(300, 400), lambda keys: -rows[keys - 300], 400),
     ):
         try:
             work()

@@ -12,7 +12,7 @@ from stores import SNAPSHOTS, backend, embedding, exact, nearest, put, record, s
 
 from linkstore import LinkStore
 from linkstore.core.plans import Candidates, Ids, Nearest, Plan
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, maintenance
 from linkstore.errors import BackendError, StoreFormatError, StoreMovedError, StoreNotFoundError
 
@@ -158,8 +158,8 @@ def test_a_database_set_back_while_open_ends_in_an_error_and_not_in_a_loop(tmp_p
     monkeypatch.setattr(maintenance, "STALE_SECONDS", 0.2)
     store = backend(tmp_path / "kb")
     put(store, 0, 20)
-    store.run(store.write(Change(put=[record(30)])))
-    store.run(store.write(Change(put=[record(30, 1)])))  # comes and goes unseen
+    store.run(store.write(WriteBatch(put=[record(30)])))
+    store.run(store.write(WriteBatch(put=[record(30, 1)])))  # comes and goes unseen
     nearest(store, ASKED)
     sql(tmp_path / "kb", "UPDATE setting SET value = 1 WHERE name = 'change'")
     with pytest.raises(StoreMovedError, match="older state"):

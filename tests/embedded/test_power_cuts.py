@@ -12,7 +12,7 @@ from crashes import ACKNOWLEDGED, after_power_cut, moments, traced
 from stores import backend, nearest, put, record, times, vectors
 
 from linkstore.core.arrays import cosine_similarities
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, database, derived
 
 ASKED = vectors([10_000])[0]
@@ -63,7 +63,7 @@ def live(root: str, durable: str, checkpoint: str) -> None:
     store = backend(f"{root}/kb", settings(durable == "durable"))
     for step, (versions, gone, flush) in enumerate(changes()):
         put = [record(n, version) for n, version in versions.items()]
-        store.run(store.write(Change(put=put, remove=[f"d{n}" for n in gone])))
+        store.run(store.write(WriteBatch(put=put, remove=[f"d{n}" for n in gone])))
         os.write(acknowledgements, b"change\n")
         if flush:
             store.run(store.flush())

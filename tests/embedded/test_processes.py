@@ -34,7 +34,7 @@ from stores import (
 
 from linkstore import LinkStore
 from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, database
 from linkstore.errors import StoreBusyError, StoreClosedError
 from linkstore.strategies import Eager, Similarity
@@ -156,7 +156,7 @@ def write_and_remove(told, folder, first: int, count: int) -> None:
     store = backend(folder, MANY)
     for n in range(first, first + count, 5):
         put(store, n, n + 5)
-    store.run(store.write(Change(remove=[f"d{n}" for n in range(first, first + count, 10)])))
+    store.run(store.write(WriteBatch(remove=[f"d{n}" for n in range(first, first + count, 10)])))
     store.close()
 
 
@@ -352,7 +352,7 @@ def write_until_killed(told, folder, n: int) -> None:
     told.send("ready")
     while True:
         if n % 50 == 40:
-            store.run(store.write(Change(remove=[f"d{n - 39}"])))
+            store.run(store.write(WriteBatch(remove=[f"d{n - 39}"])))
             told.send(("removed", n - 39))
         put(store, n, n + 10)
         told.send(("put", n))
@@ -401,7 +401,7 @@ def write_10_000(told, folder) -> None:
     rows = normalize_vectors(np.random.default_rng(0).standard_normal((10_000, DIMENSION)))
     given = records(0, 100)
     every = [replace(given[n % 100], id=f"d{n}", vector=rows[n]) for n in range(10_000)]
-    store.run(store.write(Change(put=every)))
+    store.run(store.write(WriteBatch(put=every)))
     told.send("done")
     told.recv()
 

@@ -42,7 +42,7 @@ def test_one_vector_and_several_give_the_same() -> None:
 def test_the_nearest_are_among_the_proposals(dimension) -> None:
     vectors, questions = near(5000, dimension), near(5100, dimension)[5000:]
     index = AnnIndex.make(dimension)
-    index = index.extended(np.arange(1, 5001), lambda keys: vectors[keys - 1], 5000)
+    index = index.extend(np.arange(1, 5001), lambda keys: vectors[keys - 1], 5000)
     found = 0
     for question in questions:
         keys = index.near(question)

@@ -12,7 +12,7 @@ import pytest
 from stores import SNAPSHOTS, Child, backend, exact, nearest, put, vectors
 
 from linkstore.engines.embedded import EmbeddedBackend
-from linkstore.engines.embedded.location import Place
+from linkstore.engines.embedded.location import StoreFolder
 from linkstore.errors import (
     StoreBusyError,
     StorePermissionError,
@@ -52,7 +52,7 @@ def frozen(tmp_path):
 
 def may_not_write(monkeypatch) -> None:
     """As the system answers a user who may read but not write: root may always write."""
-    monkeypatch.setattr(Place, "writable", property(lambda _: False))
+    monkeypatch.setattr(StoreFolder, "writable", property(lambda _: False))
 
 
 def filled(folder) -> EmbeddedBackend:

@@ -14,7 +14,7 @@ from linkstore import Link, LinkStore
 from linkstore.core.arrays import normalize_vectors
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Ids, Lexical, Members, Nearest, Resolve
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, derived, filters, lexical, reader
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Question, Similarity, Words
 
@@ -67,7 +67,7 @@ def record(number: int, *, hidden: bool, rng: random.Random, tags: int = 30) -> 
 
 def filled(backend: EmbeddedBackend | OracleBackend, records: list[Record]):
     backend.run(backend.claim(Manifest(embedding="test", dimension=DIMENSION)))
-    backend.run(backend.write(Change(put=records)))
+    backend.run(backend.write(WriteBatch(put=records)))
     return backend
 
 
@@ -225,7 +225,7 @@ def test_a_scope_follows_updates_and_an_older_reader_keeps_its_own() -> None:
         before = yield from ids()
         changes = [record(n, hidden=False, rng=rng) for n in range(0, 40, 2)]
         removed = [f"public {n}" for n in range(1, 40, 2)]
-        store.run(store.write(Change(put=changes, remove=removed)))
+        store.run(store.write(WriteBatch(put=changes, remove=removed)))
         store.run(store.answer(ids(), PUBLIC))
         return before, (yield from ids())
 

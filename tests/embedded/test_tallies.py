@@ -10,7 +10,7 @@ from stores import backend, put, sql, times, vectors
 
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.vocabulary import Vocabulary
-from linkstore.engines.contract import Change, Manifest, PageEntry, Record
+from linkstore.engines.contract import Manifest, PageEntry, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 
 SETTINGS = EmbeddedSettings(exact_below=30, durable=False)
@@ -53,7 +53,7 @@ def test_the_counts_are_the_oracles(tmp_path, seed) -> None:
     for store in stores:
         store.run(store.claim(Manifest(embedding="fake", dimension=len(vectors([0])[0]))))
     for _ in range(8):
-        change = Change(
+        change = WriteBatch(
             put=[drawn(chance, count) for _ in range(chance.randrange(40))],
             remove=[f"d{chance.randrange(count)}" for _ in range(chance.randrange(10))],
             put_pages=[page(chance, count) for _ in range(chance.randrange(6))],

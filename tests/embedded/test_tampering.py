@@ -13,7 +13,7 @@ from stores import DIMENSION, SNAPSHOTS, backend, exact, nearest, put, record, s
 from linkstore.core.arrays import Floats
 from linkstore.core.filters import parse_filter
 from linkstore.core.plans import Documents, Groups, Ids, Members, Nearest, Plan, Tags
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import LinkStoreError, StoreFormatError
 
@@ -43,7 +43,7 @@ def sound(tmp_path_factory):
     store.run(store.flush())
     put(store, 0, 20, version=1)
     put(store, 100, 110)
-    store.run(store.write(Change(remove=["d50"])))
+    store.run(store.write(WriteBatch(remove=["d50"])))
     store.close()
     return folder
 
@@ -76,7 +76,7 @@ USES = {
     "survey": lambda store: store.run(store.survey()),
     "pages": lambda store: store.run(store.pages(None)),
     "verify": lambda store: store.run(store.verify()),
-    "write": lambda store: store.run(store.write(Change(put=[record(5, 2), record(300)], remove=["d7"]))),
+    "write": lambda store: store.run(store.write(WriteBatch(put=[record(5, 2), record(300)], remove=["d7"]))),
     "repair": lambda store: store.run(store.repair()),
     "search again": asked,
     "flush": lambda store: store.run(store.flush()),

@@ -11,7 +11,7 @@ from stores import backend, put, record, records
 
 from linkstore.core.links import Link
 from linkstore.core.plans import Ids, Members, Plan, ReachedMembers, Resolve
-from linkstore.engines.contract import Change, Record
+from linkstore.engines.contract import Record, WriteBatch
 from linkstore.engines.embedded.location import FORKS, run_exclusively
 from linkstore.errors import StoreFullError
 
@@ -65,17 +65,17 @@ def test_link_groups_of_a_change_that_was_rolled_back_are_forgotten_at_once(tmp_
 
     def fail() -> None:
         with pytest.raises(StoreFullError):
-            store.run(store.write(Change(put=records(100, 3000))))
+            store.run(store.write(WriteBatch(put=records(100, 3000))))
 
     store._database.write = slow_to_tell
     connection.pragma("max_page_count", connection.pragma("page_count") + 20)
     thread = threading.Thread(target=fail)
     thread.start()
     assert rolled_back.wait(30)
-    store.run(store.write(Change(put=[record(200)])))  # u200, which the other had just made
+    store.run(store.write(WriteBatch(put=[record(200)])))  # u200, which the other had just made
     go_on.set()
     thread.join()
-    store.run(store.write(Change(put=[record(300)])))
+    store.run(store.write(WriteBatch(put=[record(300)])))
     assert store.run(store.answer(group_of("hyperlink", "u200"))) == ["d200"]
     assert store.run(store.answer(group_of("hyperlink", "u300"))) == ["d300"]
     assert store.run(store.verify()).sound
@@ -90,12 +90,12 @@ def test_two_that_write_in_turns_share_link_groups_though_each_knows_all_of_its_
         return replace(record(number), links=links, metadata={"links": [link.to_dict() for link in links]})
 
     first, second = backend(tmp_path / "kb"), backend(tmp_path / "kb")
-    first.run(first.write(Change(put=[tagged(0, "a", "b")])))
-    first.run(first.write(Change(put=[tagged(1, "a", "c")])))
-    second.run(second.write(Change(put=[tagged(2, "b", "d")])))
-    first.run(first.write(Change(put=[tagged(3, "d", "e", "a")])))
-    second.run(second.write(Change(put=[tagged(4, "e", "c", "f")])))
-    first.run(first.write(Change(put=[tagged(5, "f", "g", "b")])))
+    first.run(first.write(WriteBatch(put=[tagged(0, "a", "b")])))
+    first.run(first.write(WriteBatch(put=[tagged(1, "a", "c")])))
+    second.run(second.write(WriteBatch(put=[tagged(2, "b", "d")])))
+    first.run(first.write(WriteBatch(put=[tagged(3, "d", "e", "a")])))
+    second.run(second.write(WriteBatch(put=[tagged(4, "e", "c", "f")])))
+    first.run(first.write(WriteBatch(put=[tagged(5, "f", "g", "b")])))
     found = {tag: first.run(first.answer(group_of("k", tag))) for tag in "abcdefg"}
     assert found == {
         "a": ["d0", "d1", "d3"],

@@ -9,7 +9,7 @@ import pytest
 from stores import SNAPSHOTS, nearest, put
 
 from linkstore.core.arrays import cosine_similarities, normalize_vectors
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, backend, derived
 from linkstore.engines.embedded.files import map_file, name_file
 from linkstore.engines.embedded.vectors import AnnIndex
@@ -27,7 +27,7 @@ def test_what_is_beside_many_equal_vectors_is_found(tmp_path, share) -> None:
     questions = normalize_vectors(random.standard_normal((50, DIMENSION)))
     near = normalize_vectors(questions - (questions @ vectors[0])[:, None] * vectors[0])
     near = normalize_vectors(0.7 * vectors[0] + 0.7 * near)
-    live = AnnIndex.make(DIMENSION).extended(np.arange(COUNT), lambda keys: vectors[keys], COUNT)
+    live = AnnIndex.make(DIMENSION).extend(np.arange(COUNT), lambda keys: vectors[keys], COUNT)
     digest = live.save(tmp_path, {})
     again, _ = AnnIndex.load(map_file(tmp_path / name_file(digest), digest), COUNT)
     for question in (*questions, *near):
@@ -42,13 +42,13 @@ def test_a_store_can_be_closed_in_the_middle_of_its_own_write(tmp_path, monkeypa
     store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
     store.run(store.claim(Manifest(embedding="e", dimension=16)))
     put(store, 0, 10)
-    apply = backend.ChangeWriter.apply
+    apply = backend.EmbeddedWriter.apply
 
     def interrupted(writer, *given):
         store.close()
         return apply(writer, *given)
 
-    monkeypatch.setattr(backend.ChangeWriter, "apply", interrupted)
+    monkeypatch.setattr(backend.EmbeddedWriter, "apply", interrupted)
     writing = threading.Thread(target=lambda: put(store, 10, 20), daemon=True)
     writing.start()
     writing.join(20)
@@ -93,7 +93,7 @@ def test_an_index_that_finds_too_little_is_not_used(tmp_path, noise, used) -> No
         Record(id=f"d{n:04}", text="", metadata={}, vector=vector, links=())
         for n, vector in enumerate(vectors)
     ]
-    store.run(store.write(Change(put=records)))
+    store.run(store.write(WriteBatch(put=records)))
     store.run(store.flush())
     index = store._store.read_view(lambda view: view.index)
     assert (index is not None) == used

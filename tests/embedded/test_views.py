@@ -31,7 +31,7 @@ from linkstore.core.plans import (
     Resolve,
     StoredDocument,
 )
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, files
 from linkstore.engines.embedded.derived import DerivedData, Snapshot, StaleStateError
 from linkstore.engines.embedded.mirror import Column
@@ -68,7 +68,7 @@ def test_a_plan_does_not_see_what_is_written_while_it_runs(tmp_path, settings) -
     store.run(store.flush())
 
     def meanwhile() -> None:
-        store.run(store.write(Change(remove=[f"d{n}" for n in range(100)])))
+        store.run(store.write(WriteBatch(remove=[f"d{n}" for n in range(100)])))
         put(store, 200, 300)
         store.run(store.flush())
 
@@ -91,10 +91,10 @@ def test_readers_in_threads_see_whole_changes(tmp_path) -> None:
             for start in range(10, 300, 10):
                 gone = [f"d{n}" for n in range(start - 10, start)]
                 new = [record(n) for n in range(start + 90, start + 100)]
-                store.run(store.write(Change(remove=gone, put=new)))
+                store.run(store.write(WriteBatch(remove=gone, put=new)))
                 if start % 50 == 0:
                     store.run(store.flush())
-            back = Change(remove=list(ALL[100:]), put=[record(n) for n in range(100)])
+            back = WriteBatch(remove=list(ALL[100:]), put=[record(n) for n in range(100)])
             store.run(store.write(back))
     store.close()
 
@@ -108,7 +108,7 @@ def test_a_state_that_was_jumped_over_is_not_served(tmp_path) -> None:
 
     def between(connection) -> None:
         connection.execute("SELECT count(*) FROM document").fetchall()
-        store.run(store.write(Change(remove=["d5"])))
+        store.run(store.write(WriteBatch(remove=["d5"])))
         nearest(store, ASKED)
         with pytest.raises(StaleStateError):
             store._store.derived.view(connection)
@@ -120,7 +120,7 @@ def test_a_state_that_was_jumped_over_is_not_served(tmp_path) -> None:
 def put_and_remove(told, folder) -> None:
     other = backend(folder)
     put(other, 150, 300)
-    other.run(other.write(Change(remove=[f"d{n}" for n in range(0, 300, 3)])))
+    other.run(other.write(WriteBatch(remove=[f"d{n}" for n in range(0, 300, 3)])))
 
 
 def test_a_mirror_catches_up_with_another_process(tmp_path) -> None:
@@ -138,7 +138,7 @@ def test_a_mirror_catches_up_with_another_process(tmp_path) -> None:
 def replace_twenties(told, folder) -> None:
     other = backend(folder)
     for start in (0, 20, 40):
-        other.run(other.write(Change(remove=[f"d{n}" for n in range(start, start + 20)])))
+        other.run(other.write(WriteBatch(remove=[f"d{n}" for n in range(start, start + 20)])))
         put(other, 150 + start, 170 + start)
         other.run(other.flush())
 
@@ -173,7 +173,7 @@ def test_equal_vectors_are_all_found_through_the_index(tmp_path) -> None:
     twins = [record(n) for n in range(1500)]
     for twin in twins:
         object.__setattr__(twin, "vector", same)
-    store.run(store.write(Change(put=twins)))
+    store.run(store.write(WriteBatch(put=twins)))
     store.run(store.flush())
     for k in (10, 100, 900, 1500):
         assert len(nearest(store, same, k)) == k
@@ -218,7 +218,7 @@ def test_memory_and_time_follow_what_is_stored_not_its_history(tmp_path) -> None
 def test_a_column_is_whole_while_another_extends_it() -> None:
     """Rows are read by two threads while a third adds further ones, and gives up half of the time."""
     column, at, whole = (
-        Column.of(np.arange(50)).extended(np.arange(50, 100)),
+        Column.of(np.arange(50)).extend(np.arange(50, 100)),
         np.arange(0, 100, 7),
         np.arange(100),
     )
@@ -229,8 +229,8 @@ def test_a_column_is_whole_while_another_extends_it() -> None:
 
     with meanwhile(read, read):
         for size in range(100, 3000):
-            column.extended(np.array([-1, -2, -3]))  # given up
-            column = column.extended(np.array([size]))
+            column.extend(np.array([-1, -2, -3]))  # given up
+            column = column.extend(np.array([size]))
     assert np.array_equal(column.rows(0, len(column)), np.arange(3000))
 
 
@@ -322,7 +322,7 @@ def test_removed_documents_of_the_index_do_not_hide_others(tmp_path) -> None:
     put(store, 0, 2000)
     store.run(store.flush())
     near = exact(range(2000), asked, 250)
-    store.run(store.write(Change(remove=near)))
+    store.run(store.write(WriteBatch(remove=near)))
     put(store, 2000, 2040)
     there = [n for n in range(2040) if f"d{n}" not in near]
     assert nearest(store, asked) == exact(there, asked)

@@ -170,7 +170,7 @@ class TestEvaluating:
     def test_the_default_is_the_retriever_s_own_strategy(self, store):
         found = evaluate(store, self.asked, ["pagerank"])
 
-        assert found["pagerank"].settings == str(DEFAULT_STRATEGY.returning(20))
+        assert found["pagerank"].settings == str(DEFAULT_STRATEGY.with_k(20))
 
     def test_every_name_can_be_measured(self, store):
         found = evaluate(store, self.asked)

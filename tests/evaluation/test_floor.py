@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
 from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.contract import Change, PageEntry
+from linkstore.engines.contract import PageEntry, WriteBatch
 from linkstore.errors import EvaluationError, StoreBusyError, StoreFormatError, StrategyError
 from linkstore.evaluate import GoldQuestion, calibrate_floor
 from linkstore.store.base import FLOOR_NOTE
@@ -110,7 +110,7 @@ def test_the_best_document_of_an_answer_counts():
     with LinkStore(Topics()) as store:
         store.add_documents([Document(id=id, page_content=id) for ids in pages.values() for id in ids])
         entries = [PageEntry(source="s", url=url, digest="d", ids=ids) for url, ids in pages.items()]
-        store.backend.run(store.backend.write(Change(put_pages=entries)))
+        store.backend.run(store.backend.write(WriteBatch(put_pages=entries)))
         asked = [GoldQuestion(question="topic 1 q", gold=("one",))]
         found = calibrate_floor(store, asked, noise=0.0, keep=1.0)
     similar = vectors(["topic 1 q"]) @ vectors([id for ids in pages.values() for id in ids]).T

@@ -18,7 +18,7 @@ from linkstore import LinkStore
 from linkstore.agents.mcp_transport import make_endpoint
 from linkstore.cli import exits
 from linkstore.cli.serve import make_tool_server
-from linkstore.core.http_server import Guard, open_socket
+from linkstore.core.http_server import RequestGuard, open_socket
 from linkstore.explorer import Views, make_app
 from linkstore.explorer.server import MOST_BODY
 
@@ -42,7 +42,7 @@ def ask(store, request):
     """Sends a request that is right but for its headers to one of the servers that share the guard."""
     endpoint = None if request.param == "the page" else make_endpoint(make_tool_server(store))
     if endpoint is not None and request.param == "MCP alone":
-        app = Guard(endpoint, TOKEN, HOSTS)
+        app = RequestGuard(endpoint, TOKEN, HOSTS)
     else:
         app = make_app(Views(store), TOKEN, HOSTS, endpoint)
     with TestClient(app, raise_server_exceptions=False) as client:

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.errors import SourceConflictError
-from linkstore.ingest import DocumentsSource, FolderSource, JsonLinesSource, VaultSource, Written, index
+from linkstore.ingest import DocumentsSource, FolderSource, JsonLinesSource, VaultSource, WriteCounts, index
 
 
 @pytest.fixture
@@ -38,18 +38,18 @@ def test_every_source_is_indexed_again_and_removed(store, tmp_path):
             index(store, DocumentsSource(documents, "loaded"), **options).pages,
         ]
 
-    assert run(dry_run=True) == [Written(added=n) for n in (2, 2, 2, 3)]
+    assert run(dry_run=True) == [WriteCounts(added=n) for n in (2, 2, 2, 3)]
     assert store.pages() == {}
-    assert run() == [Written(added=n) for n in (2, 2, 2, 3)]
+    assert run() == [WriteCounts(added=n) for n in (2, 2, 2, 3)]
     assert [(page.url, page.links) for page in store.most_linked_pages()] == [
         ("y", 1),
         ("site/b.html", 1),
         ("vault/M.md", 1),
     ]
-    assert run() == [Written(unchanged=n) for n in (2, 2, 2, 3)]
+    assert run() == [WriteCounts(unchanged=n) for n in (2, 2, 2, 3)]
     with pytest.raises(SourceConflictError, match=r"'site/a.html' was already indexed"):
         index(store, FolderSource(tmp_path / "site", prefix="site"), name="again")
     documents.pop()
     (tmp_path / "vault" / "M.md").unlink()
-    assert run()[1::2] == [Written(updated=1, removed=1), Written(unchanged=2, removed=1)]
+    assert run()[1::2] == [WriteCounts(updated=1, removed=1), WriteCounts(unchanged=2, removed=1)]
     assert store.verify().sound

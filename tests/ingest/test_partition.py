@@ -9,7 +9,7 @@ import pytest
 from documented import linkstore
 from stores import embedding
 from wikis import BASE, dump_text
-from wikis import Written as Page
+from wikis import WriteCounts as Page
 
 from linkstore import LinkStore
 from linkstore.cli import exits
@@ -22,7 +22,7 @@ from linkstore.ingest import (
     SourceNotFoundError,
     VaultSource,
     WikiDumpSource,
-    Written,
+    WriteCounts,
     index,
     workers,
 )
@@ -109,7 +109,9 @@ def test_parts_make_the_store_of_the_whole(kind, jobs, tmp_path, monkeypatch):
             reported = [problem for one in done for problem in one.skipped.items()]
             assert sorted(reported) == sorted(expected.skipped.items()), "each problem is reported once"
             end = index(parts, source, **options)
-            assert end.pages == Written(unchanged=expected.pages.added), "nothing is read or embedded again"
+            assert end.pages == WriteCounts(unchanged=expected.pages.added), (
+                "nothing is read or embedded again"
+            )
             assert exported(parts) == exported(whole)
             assert parts.pages() == whole.pages()
 
@@ -121,7 +123,7 @@ def test_a_part_that_is_run_again_changes_nothing(kind, tmp_path):
         first = index(store, source, partition=Partition(2, PARTS))
         before = exported(store)
         again = index(store, source, partition=Partition(2, PARTS))
-        assert again.pages == Written(unchanged=first.pages.added)
+        assert again.pages == WriteCounts(unchanged=first.pages.added)
         assert exported(store) == before
 
 

@@ -24,7 +24,7 @@ from linkstore.ingest import (
     NothingIndexedError,
     SourceNotFoundError,
     SourcePage,
-    Written,
+    WriteCounts,
     aindex,
     index,
 )
@@ -92,7 +92,7 @@ def reached(store, name):
 
 def test_pages_become_documents_that_say_where_they_lie(store, site):
     summary = index(store, FolderSource(site), links=LINKS)
-    assert summary.pages == Written(added=5)
+    assert summary.pages == WriteCounts(added=5)
     by_id = {document.id: document for document in store.scan()}
     assert list(by_id) == [
         "a/index.html",
@@ -135,7 +135,7 @@ def test_a_second_run_leaves_everything_alone(store, site):
     index(store, FolderSource(site), links=LINKS)
     store.puts.clear()
     summary = index(store, FolderSource(site), links=LINKS)
-    assert summary.pages == Written(unchanged=5)
+    assert summary.pages == WriteCounts(unchanged=5)
     assert (summary.chunks, store.puts) == (0, [])
 
 
@@ -145,16 +145,18 @@ def test_only_what_changed_is_read_again_and_what_is_gone_is_removed(store, site
     (site / "notes/more.md").unlink()
     store.puts.clear()
     summary = index(store, FolderSource(site), links=LINKS)
-    assert summary.pages == Written(added=1, updated=1, unchanged=3, removed=1)
+    assert summary.pages == WriteCounts(added=1, updated=1, unchanged=3, removed=1)
     assert store.puts == [["b/index.html", "c.html"]]
     assert "b/index.html#t" not in {document.id for document in store.scan()}
 
 
 def test_other_settings_read_everything_again(store, site):
     index(store, FolderSource(site), links=LINKS)
-    assert index(store, FolderSource(site), links=("hyperlink",)).pages == Written(updated=5)
+    assert index(store, FolderSource(site), links=("hyperlink",)).pages == WriteCounts(updated=5)
     limits = ChunkLimits(longest=100)
-    assert index(store, FolderSource(site, limits=limits), links=("hyperlink",)).pages == Written(updated=5)
+    assert index(store, FolderSource(site, limits=limits), links=("hyperlink",)).pages == WriteCounts(
+        updated=5
+    )
 
 
 def test_the_same_folder_gives_the_same_documents(store, site):
@@ -168,7 +170,7 @@ def test_sources_keep_to_themselves(store, site, tmp_path_factory):
     index(store, FolderSource(site), links=LINKS, name="one")
     other = tmp_path_factory.mktemp("other")
     write(other, {"z.html": page("Z")})
-    assert index(store, FolderSource(other), links=LINKS, name="two").pages == Written(added=1)
+    assert index(store, FolderSource(other), links=LINKS, name="two").pages == WriteCounts(added=1)
     assert len(store.pages("one")) == 5
 
 
@@ -188,7 +190,7 @@ def test_broken_pages_are_reported_and_nothing_else_is_lost(store, site):
     assert set(summary.skipped) == {"russian.html", "empty.html", "image.html", "frames.html", "huge.html"}
     assert "5,003 bytes" in summary.skipped["huge.html"]
     assert "bad encoding" in summary.skipped["russian.html"]
-    assert summary.pages == Written(added=6)
+    assert summary.pages == WriteCounts(added=6)
 
 
 def test_a_page_that_breaks_keeps_what_was_stored_of_it(store, site):
@@ -196,7 +198,7 @@ def test_a_page_that_breaks_keeps_what_was_stored_of_it(store, site):
     write(site, {"b/index.html": b"\0" * 64})
     summary = index(store, FolderSource(site), links=LINKS)
     assert set(summary.skipped) == {"b/index.html"}
-    assert summary.pages == Written(unchanged=4)
+    assert summary.pages == WriteCounts(unchanged=4)
     assert "b/index.html" in {document.id for document in store.scan()}
 
 
@@ -331,10 +333,10 @@ def test_duplicate_ids_of_sections_give_distinct_documents(store, tmp_path):
 def test_a_source_is_told_the_digests_it_gave_and_only_while_nothing_else_changed(store):
     index(store, offering(("a", "x:1"), ("b", "2")), links=())
     again = offering(("a", "x:1"), ("b", "3"))
-    assert index(store, again, links=()).pages == Written(unchanged=1, updated=1)
+    assert index(store, again, links=()).pages == WriteCounts(unchanged=1, updated=1)
     assert (again.known, again.reads) == ({"a": "x:1", "b": "2"}, ["b"])
     other = offering(("a", "x:1"), ("b", "3"))
-    assert index(store, other, links=("citation",)).pages == Written(updated=2)
+    assert index(store, other, links=("citation",)).pages == WriteCounts(updated=2)
     assert (other.known, other.reads) == ({"a": "", "b": ""}, ["a", "b"])
 
 
@@ -344,14 +346,14 @@ def test_bad_input_keeps_the_page_of_that_name_and_only_that(store):
     summary = index(store, source, links=())
 
     assert dict(summary.skipped) == {"a": "gone wild", "b": "it is torn", "d": "it has no text"}
-    assert (summary.pages, set(store.pages("listed"))) == (Written(removed=1), {"a", "b"})
+    assert (summary.pages, set(store.pages("listed"))) == (WriteCounts(removed=1), {"a", "b"})
 
 
 def test_nothing_is_taken_for_gone_while_bad_input_may_hide_it(store):
     index(store, offering(("a",), ("b",)), links=())
     source = offering(("a",), BadInput(name="the rest", reason="cut off", hides=("",)))
 
-    assert index(store, source, links=()).pages == Written(unchanged=1)
+    assert index(store, source, links=()).pages == WriteCounts(unchanged=1)
     assert set(store.pages("listed")) == {"a", "b"}
 
 
@@ -361,7 +363,7 @@ def test_a_dry_run_reads_and_writes_nothing(store):
     source = offering(("a",), ("b", "2"), ("d",), BadInput(name="e", reason="bad"))
     summary = index(store, source, links=(), dry_run=True)
 
-    assert (summary.pages, summary.chunks) == (Written(added=1, updated=1, unchanged=1, removed=1), 2)
+    assert (summary.pages, summary.chunks) == (WriteCounts(added=1, updated=1, unchanged=1, removed=1), 2)
     assert (dict(summary.skipped), summary.dry_run) == ({"e": "bad"}, True)
     assert (store.puts, set(store.pages("listed"))) == ([], {"a", "b", "c"})
 
@@ -379,7 +381,7 @@ def test_a_source_that_fails_keeps_what_was_written_and_removes_nothing(store):
         index(store, Failing(), links=())
     assert len(store.pages("listed")) == 1 + 512
     rest = offering(*((f"{n:03}",) for n in range(700)))
-    assert index(store, rest, links=()).pages == Written(added=188, unchanged=512, removed=1)
+    assert index(store, rest, links=()).pages == WriteCounts(added=188, unchanged=512, removed=1)
 
 
 def test_pages_that_the_store_refuses_are_reported_and_those_beside_them_written(store):
@@ -392,7 +394,7 @@ def test_pages_that_the_store_refuses_are_reported_and_those_beside_them_written
 
     store.put_pages = picky
     summary = index(store, offering(("a",), ("bad",), ("c",)), links=())
-    assert (summary.pages, list(summary.skipped)) == (Written(added=2), ["bad"])
+    assert (summary.pages, list(summary.skipped)) == (WriteCounts(added=2), ["bad"])
     assert set(store.pages("listed")) == {"a", "c"}
 
 
@@ -417,8 +419,8 @@ def test_a_document_without_id_is_reported(store):
 
 async def test_it_is_indexed_the_same_without_blocking_a_loop(store):
     summary = await aindex(store, offering(("a",), ("b",)), links=())
-    assert summary.pages == Written(added=2)
-    assert index(store, offering(("a",), ("b",)), links=()).pages == Written(unchanged=2)
+    assert summary.pages == WriteCounts(added=2)
+    assert index(store, offering(("a",), ("b",)), links=()).pages == WriteCounts(unchanged=2)
     with pytest.raises(NothingIndexedError):
         await aindex(store, offering(), name="other", links=())
 
@@ -437,7 +439,7 @@ def test_an_event_ends_a_run_which_the_next_one_goes_on_with(store):
     with pytest.raises(CancelledError):
         index(store, offering(("a",), ("b",)), links=(), stop=stop, progress=lambda *_: stop.set())
     assert list(store.pages("listed")) == ["a"]
-    assert index(store, offering(("a",), ("b",)), links=()).pages == Written(added=1, unchanged=1)
+    assert index(store, offering(("a",), ("b",)), links=()).pages == WriteCounts(added=1, unchanged=1)
 
 
 async def test_a_task_that_is_cancelled_ends_as_an_interrupted_run_does(store):
@@ -459,4 +461,4 @@ async def test_a_task_that_is_cancelled_ends_as_an_interrupted_run_does(store):
     kept = store.pages("listed")
     assert {"p0", "p1", "p2"} <= set(kept)
     assert len(kept) < 1000
-    assert index(store, source, links=()).pages == Written(added=1000 - len(kept), unchanged=len(kept))
+    assert index(store, source, links=()).pages == WriteCounts(added=1000 - len(kept), unchanged=len(kept))

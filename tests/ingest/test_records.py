@@ -20,7 +20,7 @@ from linkstore.ingest import (
     JsonLinesSource,
     RemovalRefusedError,
     SourceNotFoundError,
-    Written,
+    WriteCounts,
     index,
 )
 
@@ -67,7 +67,7 @@ def test_each_line_becomes_a_document_with_links(store, path):
     write(path, TOWER, b"", CITY, SEVEN, b"  ", ODD)
     summary = index(store, JsonLinesSource(path))
 
-    assert (summary.pages, dict(summary.skipped)) == (Written(added=4), {})
+    assert (summary.pages, dict(summary.skipped)) == (WriteCounts(added=4), {})
     (tower,) = store.get_by_ids(["tower"])
     assert tower.page_content == "A tower."
     metadata = {key: value for key, value in tower.metadata.items() if key != "links"}
@@ -82,12 +82,14 @@ def test_each_line_becomes_a_document_with_links(store, path):
 def test_a_second_run_takes_up_what_changed(store, path):
     write(path, TOWER, CITY, SEVEN)
     index(store, JsonLinesSource(path))
-    assert index(store, JsonLinesSource(path)).pages == Written(unchanged=3)
+    assert index(store, JsonLinesSource(path)).pages == WriteCounts(unchanged=3)
     write(path, CITY, {**TOWER, "text": "Another."}, ODD)
-    assert index(store, JsonLinesSource(path), dry_run=True).pages == Written(
+    assert index(store, JsonLinesSource(path), dry_run=True).pages == WriteCounts(
         added=1, updated=1, unchanged=1, removed=1
     )
-    assert index(store, JsonLinesSource(path)).pages == Written(added=1, updated=1, unchanged=1, removed=1)
+    assert index(store, JsonLinesSource(path)).pages == WriteCounts(
+        added=1, updated=1, unchanged=1, removed=1
+    )
     assert store.get_by_ids(["tower"])[0].page_content == "Another."
 
 
@@ -122,7 +124,7 @@ def test_bad_lines_are_reported_by_number_and_the_rest_is_kept(store, path, line
     assert list(summary.skipped) == [name]
     assert reason in summary.skipped[name]
     assert "line 2" in f"{name} {summary.skipped[name]}"
-    assert summary.pages == Written(added=2)
+    assert summary.pages == WriteCounts(added=2)
 
 
 def test_what_cannot_be_told_apart_from_broken_lines_stays(store, path):
@@ -131,10 +133,10 @@ def test_what_cannot_be_told_apart_from_broken_lines_stays(store, path):
     write(path, TOWER, json.dumps(CITY).encode()[:20])
 
     summary = index(store, JsonLinesSource(path))
-    assert (summary.pages, list(summary.skipped)) == (Written(unchanged=1), ["line 2"])
+    assert (summary.pages, list(summary.skipped)) == (WriteCounts(unchanged=1), ["line 2"])
     assert store.survey().documents == 3
     write(path, TOWER, {**CITY, "text": ""})
-    assert index(store, JsonLinesSource(path)).pages == Written(unchanged=1, removed=1)
+    assert index(store, JsonLinesSource(path)).pages == WriteCounts(unchanged=1, removed=1)
     assert {document.id for document in store.scan()} == {"tower", "city"}
 
 
@@ -174,7 +176,7 @@ def test_an_empty_file_removes_everything_and_a_missing_one_nothing(store, path)
     path.write_bytes(b"")
     with pytest.raises(RemovalRefusedError):
         index(store, JsonLinesSource(path))
-    assert index(store, JsonLinesSource(path), prune=True).pages == Written(removed=1)
+    assert index(store, JsonLinesSource(path), prune=True).pages == WriteCounts(removed=1)
 
 
 def test_the_command_line_indexes_json_lines_and_vaults(tmp_path, path):
@@ -211,7 +213,7 @@ LOADED = [
 def test_documents_of_loaders_are_indexed_as_they_are(store):
     summary = index(store, DocumentsSource(iter(LOADED), "loader"))
 
-    assert (summary.pages, dict(summary.skipped)) == (Written(added=5), {})
+    assert (summary.pages, dict(summary.skipped)) == (WriteCounts(added=5), {})
     by_text = {document.page_content: document for document in store.scan()}
     assert by_text["One."].id.startswith("https://o.org/a#")
     assert by_text["Four."].id == "four"
@@ -220,7 +222,7 @@ def test_documents_of_loaders_are_indexed_as_they_are(store):
         d.page_content for d in store.scan() if any(li.tag == "https://o.org/a" for li in get_links(d))
     ]
     assert arriving == ["One."], "the first of a page answers to links to it"
-    assert index(store, DocumentsSource(LOADED, "loader")).pages == Written(unchanged=5)
+    assert index(store, DocumentsSource(LOADED, "loader")).pages == WriteCounts(unchanged=5)
     assert LOADED[0].metadata == {"source": "https://o.org/a", "page": 1}, "left as it was"
 
 
@@ -234,7 +236,7 @@ def test_documents_that_do_not_come_again_go(store):
     index(store, DocumentsSource(LOADED, "loader"))
     index(store, DocumentsSource([Document(page_content="Other.")], "other"))
     changed = [Document(page_content="One, changed.", metadata=LOADED[0].metadata), *LOADED[1:3]]
-    assert index(store, DocumentsSource(changed, "loader"), prune=True).pages == Written(
+    assert index(store, DocumentsSource(changed, "loader"), prune=True).pages == WriteCounts(
         added=1, updated=1, unchanged=1, removed=3
     ), "its neighbour is linked with the changed one"
     assert store.survey().documents == 4
@@ -361,7 +363,7 @@ def test_what_was_acknowledged_stays_when_a_loader_fails_and_the_next_run_goes_o
     assert kept == 1024, "two batches"
     assert store.verify().sound
     documents = [Document(page_content=f"text {n}", id=f"{n:04}") for n in range(1200)]
-    assert index(store, DocumentsSource(documents, "s")).pages == Written(added=176, unchanged=1024)
+    assert index(store, DocumentsSource(documents, "s")).pages == WriteCounts(added=176, unchanged=1024)
 
 
 def test_ctrl_c_keeps_what_was_written_and_removes_nothing(store):
@@ -413,7 +415,7 @@ def test_a_line_is_not_believed_to_be_of_another_site(store, path, claim):
     assert "as evil does" in summary.skipped["(claims)"]
 
     trusted = index(store, JsonLinesSource(path, claims="any"))
-    assert trusted.pages == Written(updated=1, unchanged=1)
+    assert trusted.pages == WriteCounts(updated=1, unchanged=1)
     assert "https://bank.example/" in names_of(store, "evil")
 
 

@@ -21,7 +21,7 @@ from linkstore.core.urls import Site
 from linkstore.errors import DocumentError, ExtractionError
 from linkstore.ingest import CORPUS_LINKS, FolderSource, Relinked, index, link_corpus, relink
 from linkstore.ingest.documents import Linkers
-from linkstore.ingest.relink import BEGUN_SOURCE, Upkeep
+from linkstore.ingest.relink import BEGUN_SOURCE, CorpusLinks
 from linkstore_extractors.entities import EntityExtractor, EntitySettings
 from linkstore_extractors.mentions import MentionExtractor, MentionSettings
 
@@ -96,13 +96,13 @@ def test_following_changes_gives_the_links_of_linking_from_scratch(runs, many, k
     with LinkStore.open(":memory:", embedding()) as store, pytest.MonkeyPatch.context() as patch:
         patch.setattr(relink, "MANY_CHANGES", many)
         for run in runs:
-            upkeep = Upkeep(store, kept_up(kinds))
+            upkeep = CorpusLinks(store, kept_up(kinds))
             for step in run:
                 if isinstance(step, set):
                     upkeep.remove_pages("site", sorted(step))
                 else:
                     upkeep.put_pages("site", step)
-            upkeep.settle()
+            upkeep.finish()
             followed = links_of(store)
             assert store.pages(BEGUN_SOURCE) == {}
             assert link_corpus(store, kept_up(kinds)).changed == 0
@@ -221,57 +221,57 @@ def test_following_writes_only_what_differs(store):
         PageDocuments(url=f"{n}", digest="1", documents=(document(f"{n}", name, f"Near {names[n - 1]}."),))
         for n, name in enumerate(names)
     ]
-    upkeep = Upkeep(store, kept_up())
+    upkeep = CorpusLinks(store, kept_up())
     upkeep.put_pages("site", pages)
-    assert upkeep.settle().changed == 50
+    assert upkeep.finish().changed == 50
 
     new = PageDocuments(url="new", digest="1", documents=(document("new", "Place Number7", "x"),))
-    upkeep = Upkeep(store, kept_up())
+    upkeep = CorpusLinks(store, kept_up())
     upkeep.put_pages("site", [new])
-    assert upkeep.settle() == Relinked(documents=51, changed=1, links={"mention": 1})
-    assert upkeep.settle() == Relinked()
+    assert upkeep.finish() == Relinked(documents=51, changed=1, links={"mention": 1})
+    assert upkeep.finish() == Relinked()
 
 
 def test_an_interrupted_run_is_made_good_by_the_next(store):
-    upkeep = Upkeep(store, kept_up())
+    upkeep = CorpusLinks(store, kept_up())
     upkeep.put_pages("site", [page(0, 0, [0]), page(1, 1, [1])])
     assert links_of(store) == {"p0.html": set(), "p1.html": set()}
     assert store.pages(BEGUN_SOURCE).keys() == {"mention", "entity"}
 
-    assert Upkeep(store, kept_up()).settle().changed == 2
+    assert CorpusLinks(store, kept_up()).finish().changed == 2
     assert store.pages(BEGUN_SOURCE) == {}
     assert links_of(store)["p0.html"]
 
 
 def test_what_the_store_refuses_is_not_counted(store):
     bad = Document(id="p0.html", page_content="New York City", metadata={"title": float("nan")})
-    upkeep = Upkeep(store, kept_up())
+    upkeep = CorpusLinks(store, kept_up())
     with pytest.raises(DocumentError):
         upkeep.put_pages("site", [PageDocuments(url="p0.html", digest="1", documents=(bad,))])
     assert store.pages(BEGUN_SOURCE)
-    assert upkeep.settle() == Relinked()
+    assert upkeep.finish() == Relinked()
     assert store.pages(BEGUN_SOURCE) == {}
 
     upkeep.put_pages("site", [page(0, 1, [0])])
-    upkeep.settle()
+    upkeep.finish()
     assert link_corpus(store, kept_up()).changed == 0
 
 
 def test_a_document_that_another_page_replaces_is_counted_out(store):
     for url, title in (("p0.html", 0), ("other.html", 5)):
-        upkeep = Upkeep(store, kept_up())
+        upkeep = CorpusLinks(store, kept_up())
         upkeep.put_pages("site", [replace(page(0, title, [1]), url=url)])
-        upkeep.settle()
+        upkeep.finish()
     followed = links_of(store)
     assert link_corpus(store, kept_up()).changed == 0
     assert followed["p0.html"] == {("mention", "old tower", "in", None, 1.0)}
 
 
 def test_without_such_extractors_pages_are_passed_on_and_nothing_else(store):
-    upkeep = Upkeep(store, [])
+    upkeep = CorpusLinks(store, [])
     upkeep.put_pages("site", [page(0, 0, [0])])
     upkeep.remove_pages("site", ["p0.html"])
-    assert upkeep.settle() == Relinked()
+    assert upkeep.finish() == Relinked()
     assert store.pages() == {}
 
 

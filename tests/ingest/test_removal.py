@@ -17,7 +17,7 @@ from linkstore.ingest import (
     NothingIndexedError,
     RemovalRefusedError,
     VaultSource,
-    Written,
+    WriteCounts,
     index,
 )
 
@@ -114,7 +114,7 @@ def test_a_folder_that_cannot_be_read_keeps_its_pages(store, folder, source, mon
         Unreadable(patched, folder / "sub")
         summary = index(store, source(folder))
 
-    assert summary.pages == Written(unchanged=5, removed=1)
+    assert summary.pages == WriteCounts(unchanged=5, removed=1)
     assert summary.skipped == {"sub/": "the folder cannot be read: Permission denied"}
     assert summary.unseen == ("sub/",)
     assert names(store) == before[1:]
@@ -127,7 +127,7 @@ def test_other_options_do_not_hide_what_cannot_be_read(store, folder, monkeypatc
     Unreadable(monkeypatch, folder / "sub")
     summary = index(store, FolderSource(folder), links=("hyperlink",), prune=True)
 
-    assert summary.pages == Written(updated=6)
+    assert summary.pages == WriteCounts(updated=6)
     assert len(names(store)) == 8
 
 
@@ -136,7 +136,7 @@ def test_a_root_that_cannot_be_read_keeps_everything(store, folder, monkeypatch)
     Unreadable(monkeypatch, folder)
     summary = index(store, FolderSource(folder), prune=True)
 
-    assert (summary.pages, len(names(store))) == (Written(), 8)
+    assert (summary.pages, len(names(store))) == (WriteCounts(), 8)
     assert "." in summary.unseen
 
 
@@ -191,9 +191,9 @@ def test_more_than_half_a_source_goes_only_if_it_is_said(store, folder):
     with pytest.raises(RemovalRefusedError, match=r"5 of the 8 stored pages .*--prune") as refused:
         index(store, FolderSource(folder))
 
-    assert refused.value.summary.pages == Written(added=1, unchanged=3)
+    assert refused.value.summary.pages == WriteCounts(added=1, unchanged=3)
     assert len(names(store)) == 9, "what is new was stored all the same"
-    assert index(store, FolderSource(folder), prune=True).pages == Written(unchanged=4, removed=5)
+    assert index(store, FolderSource(folder), prune=True).pages == WriteCounts(unchanged=4, removed=5)
 
 
 def test_a_source_that_is_not_mounted_keeps_everything(store, folder, tmp_path):

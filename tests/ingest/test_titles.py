@@ -39,7 +39,7 @@ def written(folder, pages):
     ],
 )
 def test_a_title_that_is_a_number_or_a_word_for_no_page_in_particular(title, url, found):
-    assert PageTitles().telling(title, url) == found
+    assert PageTitles().make_descriptive(title, url) == found
 
 
 def test_a_title_that_several_pages_have_is_followed_by_their_names(tmp_path):

@@ -10,7 +10,7 @@ from growing import grows_with_length
 
 from linkstore import LinkStore
 from linkstore.core.links import Link, get_links
-from linkstore.ingest import VaultSource, Written, index
+from linkstore.ingest import VaultSource, WriteCounts, index
 from linkstore.ingest.notes.frontmatter import FrontMatterError, read_front_matter
 from linkstore.ingest.notes.markup import NoteIndex, render_note
 
@@ -63,7 +63,7 @@ def test_a_vault_becomes_documents_with_links(store, tmp_path):
     )
     summary = index(store, VaultSource(tmp_path), links=LINKS)
 
-    assert (summary.pages, dict(summary.skipped)) == (Written(added=5), {})
+    assert (summary.pages, dict(summary.skipped)) == (WriteCounts(added=5), {})
     view = "places/Space%20Needle.md#the-view"
     assert led_to(store, "Home.md") == {view, "places/Seattle.md", "Map.md"}
     assert led_to(store, "places/Seattle.md") == {view}
@@ -89,14 +89,16 @@ def test_a_second_run_leaves_all_alone_but_what_other_notes_changed(store, tmp_p
         },
     )
     index(store, VaultSource(tmp_path), links=LINKS)
-    assert index(store, VaultSource(tmp_path), links=LINKS).pages == Written(unchanged=3)
+    assert index(store, VaultSource(tmp_path), links=LINKS).pages == WriteCounts(unchanged=3)
 
     write(tmp_path, {"Note.md": "# Another\n\nAt the root.\n"})
-    assert index(store, VaultSource(tmp_path), links=LINKS).pages == Written(added=1, updated=1, unchanged=2)
+    assert index(store, VaultSource(tmp_path), links=LINKS).pages == WriteCounts(
+        added=1, updated=1, unchanged=2
+    )
     assert led_to(store, "Start.md") == {"Note.md"}, "the exact path comes first"
 
     (tmp_path / "Note.md").unlink()
-    assert index(store, VaultSource(tmp_path), links=LINKS).pages == Written(
+    assert index(store, VaultSource(tmp_path), links=LINKS).pages == WriteCounts(
         updated=1, unchanged=2, removed=1
     )
     assert led_to(store, "Start.md") == {"a/Note.md"}
@@ -108,7 +110,7 @@ def test_a_second_run_leaves_all_alone_but_what_other_notes_changed(store, tmp_p
 
 def test_a_dry_run_writes_nothing(store, tmp_path):
     write(tmp_path, {"a.md": "# A\n\nText [[b]].\n", "b.md": "# B\n\nText.\n"})
-    assert index(store, VaultSource(tmp_path), dry_run=True).pages == Written(added=2)
+    assert index(store, VaultSource(tmp_path), dry_run=True).pages == WriteCounts(added=2)
     assert store.survey().documents == 0
 
 
@@ -231,7 +233,7 @@ def test_links_in_properties_are_links_of_the_note(store, tmp_path):
         },
     )
     summary = index(store, VaultSource(tmp_path), links=LINKS)
-    assert (summary.pages, dict(summary.skipped)) == (Written(added=3), {})
+    assert (summary.pages, dict(summary.skipped)) == (WriteCounts(added=3), {})
     assert led_to(store, "a.md") == {"b.md", "c.md"}
     assert store.get_by_ids(["c.md"])[0].metadata["title"] == "Only a heading"
 
@@ -354,7 +356,7 @@ def test_notes_that_cannot_be_read_are_reported_and_the_rest_is_kept(store, tmp_
     )
     assert summary.encodings.guessed == 1
     assert "Café\n\nIn Köln." in {one.page_content for one in store.scan()}
-    assert summary.pages == Written(added=3)
+    assert summary.pages == WriteCounts(added=3)
 
 
 @pytest.mark.parametrize(
@@ -433,7 +435,7 @@ def test_a_name_that_is_no_unicode_is_a_name(store, tmp_path):
         pytest.skip("this file system takes no such names")
     write(tmp_path, {"x.md": "# X\n\nText.\n"})
     summary = index(store, VaultSource(tmp_path), links=LINKS)
-    assert (summary.pages, dict(summary.skipped)) == (Written(added=2), {})
+    assert (summary.pages, dict(summary.skipped)) == (WriteCounts(added=2), {})
     assert led_to(store, "%FF.md") == {"x.md"}
 
 
@@ -450,7 +452,7 @@ def test_tags_that_cannot_be_links_are_passed_over(store, tmp_path):
     )
     write(tmp_path, {"a.md": text})
     summary = index(store, VaultSource(tmp_path), links=LINKS)
-    assert (summary.pages, dict(summary.skipped)) == (Written(added=1), {})
+    assert (summary.pages, dict(summary.skipped)) == (WriteCounts(added=1), {})
     found = {(link.kind, link.tag) for document in store.scan() for link in get_links(document)}
     assert {one for one in found if one[0] != "hyperlink"} == {("tag", "good"), ("category", "c")}
 

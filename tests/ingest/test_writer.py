@@ -34,7 +34,7 @@ from linkstore.errors import (
     StoreNotFoundError,
     StrategyError,
 )
-from linkstore.ingest import JsonLinesSource, Writer, Written, index, writer
+from linkstore.ingest import JsonLinesSource, WriteCounts, Writer, index, writer
 
 LINKED = {"kind": "cites", "tag": "a", "direction": "out"}
 
@@ -88,7 +88,7 @@ def test_rows_are_stored_as_lines_of_json_are(writer_of, tmp_path):
     with LinkStore.open(tmp_path / "lines", embedding()) as store:
         index(store, JsonLinesSource(tmp_path / "d.jsonl"), links=[])
     counts = writer_of().write(rows(0, 30))
-    assert counts == Written(added=30)
+    assert counts == WriteCounts(added=30)
     assert exported(tmp_path / "kb") == exported(tmp_path / "lines") != b""
 
 
@@ -131,7 +131,7 @@ def test_every_form_of_rows_makes_the_same_store(form, writer_of, tmp_path):
         for n in range(20)
     ]
     made = writer_of(metadata=["year", "score"], batch_rows=7)
-    assert made.write(FORMS[form](listed)) == Written(added=20)
+    assert made.write(FORMS[form](listed)) == WriteCounts(added=20)
     found = {one.id: (one.page_content, one.metadata) for one in scanned(tmp_path / "kb")}
     expected = {one.id: (one.page_content, one.metadata) for one in scanned(tmp_path / "expected")}
     for _, metadata in (*found.values(), *expected.values()):
@@ -303,8 +303,8 @@ class TestVectors:
             ),
         }.items():
             own = Writer(tmp_path / name, self.Mute(), batch_rows=3)
-            assert write(own) == Written(added=10)
-            assert write(own) == Written(unchanged=10)
+            assert write(own) == WriteCounts(added=10)
+            assert write(own) == WriteCounts(unchanged=10)
             own.close()
             assert exported(tmp_path / name) == expected
             with LinkStore.open(tmp_path / name, embedding()) as store:
@@ -329,16 +329,16 @@ class TestVectors:
 def test_what_is_stored_already_is_not_embedded_again(writer_of, tmp_path):
     log = tmp_path / "texts"
     made = writer_of(embedding=CountingEmbedding(file=str(log)), batch_rows=4)
-    assert made.write(documents(0, 10)) == Written(added=10)
+    assert made.write(documents(0, 10)) == WriteCounts(added=10)
     changed = [*documents(0, 9), document(9, 1), document(10)]
-    assert made.write(changed) == Written(added=1, updated=1, unchanged=9)
+    assert made.write(changed) == WriteCounts(added=1, updated=1, unchanged=9)
     assert log.read_text().splitlines()[10:] == ["doc 9 v1", "doc 10 v0"]
     for other in ({"n": 1.0}, {"n": True}):
         same = [Document(id="typed", page_content="x", metadata={"n": 1})]
         made.write(same)
-        assert made.write([Document(id="typed", page_content="x", metadata=other)]) == Written(updated=1), (
-            other
-        )
+        assert made.write([Document(id="typed", page_content="x", metadata=other)]) == WriteCounts(
+            updated=1
+        ), other
 
 
 def test_batches_are_bounded_in_rows_and_bytes(writer_of, monkeypatch):
@@ -406,7 +406,7 @@ class TestProcesses:
         copies = [pickle.loads(pickle.dumps(made)) for _ in range(4)]
         with ThreadPoolExecutor(4) as pool:
             done = pool.map(lambda n: copies[n].write(documents(n * 10, n * 10 + 20)), range(4))
-            assert sum(done, Written()).total == 80
+            assert sum(done, WriteCounts()).total == 80
         with LinkStore.open(tmp_path / "one", embedding()) as store:
             store.add_documents(documents(0, 50))
         assert exported(tmp_path / "kb") == exported(tmp_path / "one")
@@ -491,7 +491,7 @@ class TestFaults:
         with pytest.raises(StoreBusyError):
             hasty.write(documents(1, 2))
         holder.connection.send("release")
-        assert patient.write(documents(1, 2)) == Written(added=1)
+        assert patient.write(documents(1, 2)) == WriteCounts(added=1)
         holder.finish()
 
 
@@ -503,7 +503,7 @@ class TestFinish:
         first = [{"id": "a", "text": "The Old Tower burned.", "title": "Fire"}]
         second = [{"id": "b", "text": "A tower.", "title": "Old Tower"}]
         done = made.finish([made.write(first), made.write(second), made.write(second)], links=["mention"])
-        assert done.counts == Written(added=2, unchanged=1)
+        assert done.counts == WriteCounts(added=2, unchanged=1)
         assert done.linked.changed == 2
         assert (done.sampled, done.problems) == (2, {})
         mentioned = {
@@ -531,10 +531,10 @@ class TestFinish:
         assert all("the link group keyword 'lost' lacks it" in one for one in problems.values())
 
     def test_counts_add_up(self):
-        total = sum([Written(added=1, updated=2), Written(unchanged=3)], Written())
-        assert (total, total.total) == (Written(added=1, updated=2, unchanged=3), 6)
+        total = sum([WriteCounts(added=1, updated=2), WriteCounts(unchanged=3)], WriteCounts())
+        assert (total, total.total) == (WriteCounts(added=1, updated=2, unchanged=3), 6)
         with pytest.raises(TypeError):
-            Written() + 1
+            WriteCounts() + 1
 
 
 class TestPool:
@@ -544,8 +544,8 @@ class TestPool:
         made = writer_of(batch_rows=10)
         parts = [documents(start, start + 25) for start in range(0, 100, 25)]
         with PROCESSES.Pool(2) as pool:
-            done = sum(pool.map(made.write, parts), Written())
-        assert done == Written(added=100)
+            done = sum(pool.map(made.write, parts), WriteCounts())
+        assert done == WriteCounts(added=100)
         with LinkStore.open(tmp_path / "one", embedding()) as store:
             store.add_documents(documents(0, 100))
         assert exported(tmp_path / "kb") == exported(tmp_path / "one")

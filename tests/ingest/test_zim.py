@@ -10,7 +10,7 @@ from documented import linkstore
 from linkstore import LinkStore
 from linkstore.cli.exits import EMBEDDING_MISSING, get_exit_code
 from linkstore.core.links import Link, get_links
-from linkstore.ingest import MissingLibzimError, SourceNotFoundError, Written, ZimSource, index
+from linkstore.ingest import MissingLibzimError, SourceNotFoundError, WriteCounts, ZimSource, index
 
 
 def made(path, pages, redirects):
@@ -57,11 +57,11 @@ def test_a_zim_file_becomes_documents_with_links(tmp_path):
     with LinkStore() as store:
         summary = index(store, ZimSource(path))
 
-        assert (summary.pages, set(summary.skipped)) == (Written(added=2), {"empty"})
+        assert (summary.pages, set(summary.skipped)) == (WriteCounts(added=2), {"empty"})
         old = Link.incoming(kind="hyperlink", tag="/Old")
         assert [d.id for d in store.scan() if old in get_links(d)] == ["B%20b"]
         assert summary.dangling.internal == 0
-        assert index(store, ZimSource(path)).pages == Written(unchanged=2)
+        assert index(store, ZimSource(path)).pages == WriteCounts(unchanged=2)
     code, out, _ = linkstore("index", str(path), "--store", str(tmp_path / "kb"), "--dry-run")
     assert (code, "2 added" in out) == (0, True)
 

@@ -4,7 +4,7 @@ import pytest
 from memory_cases import MemoryCases
 
 from linkstore import LinkStore
-from linkstore.engines.embedded.location import Place
+from linkstore.engines.embedded.location import StoreFolder
 from linkstore.errors import StoreReadOnlyError
 from linkstore.memory import ConversationMemory
 
@@ -28,7 +28,7 @@ def test_a_memory_in_a_folder_that_cannot_be_written_opens_with_a_forgetting_tha
             with pytest.raises(KeyboardInterrupt):
                 memory.forget("gone")
     with monkeypatch.context() as patch:
-        patch.setattr(Place, "writable", property(lambda _: False))
+        patch.setattr(StoreFolder, "writable", property(lambda _: False))
         with LinkStore.open(folder) as store, ConversationMemory(store) as memory:
             assert memory.recall("kept", "How is the weather?").recent
             with pytest.raises(StoreReadOnlyError):

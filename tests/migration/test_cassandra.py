@@ -24,10 +24,10 @@ from stores import DIMENSION, backend, embedding, record, records
 
 from linkstore import LinkStore
 from linkstore.cli import exits
-from linkstore.embeddings import embedding_name, get_embedding
+from linkstore.embeddings import get_embedding, name_embedding
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.contract import Change, Manifest
+from linkstore.engines.contract import Manifest, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import StoreFormatError, StoreNotFoundError, StoreUnavailableError
 from linkstore.store import migrate
@@ -40,7 +40,7 @@ with warnings.catch_warnings():
     from langchain_community.graph_vectorstores.links import Link as TheirLink
     from langchain_community.vectorstores import Cassandra
 
-NAME = embedding_name(embedding())
+NAME = name_embedding(embedding())
 NUMBERS = itertools.count()
 
 
@@ -127,7 +127,7 @@ def page(number: int) -> Document:
 def test_there_and_back_nothing_changes(tmp_path, target, at):
     """Vectors bit for bit, link groups, pages' entries, times of access, notes, and the embedding's name."""
     source = backend(tmp_path / "source")
-    source.run(source.write(Change(put=records(0, 60), put_pages=PAGES)))
+    source.run(source.write(WriteBatch(put=records(0, 60), put_pages=PAGES)))
     times = {one.id: 1_700_000_000_000_000 + n for n, one in enumerate(records(0, 60)) if n % 2}
     notes = {"min_similarity": "0.31", "schema": '{"version": 1}'}
     assert source.run(source.touch(times)) == len(times)
@@ -154,7 +154,7 @@ def test_there_and_back_nothing_changes(tmp_path, target, at):
 def test_a_run_out_of_cassandra_goes_on_in_the_order_of_the_ring(tmp_path, target, at):
     source = CassandraBackend(*at)
     source.run(source.claim(Manifest(embedding="test", dimension=DIMENSION)))
-    source.run(source.write(Change(put=records(0, 60))))
+    source.run(source.write(WriteBatch(put=records(0, 60))))
 
     def stop(done, *_):
         if done == 20:
@@ -174,7 +174,7 @@ def test_a_document_that_the_server_refuses_is_named_and_the_rest_is_copied(tmp_
     """Its id is longer than the 64 KiB that a key may have."""
     source = backend(tmp_path / "source")
     long = "x" * 70_000
-    source.run(source.write(Change(put=[*records(0, 5), replace(record(6), id=long)])))
+    source.run(source.write(WriteBatch(put=[*records(0, 5), replace(record(6), id=long)])))
     target = CassandraBackend(*at)
 
     report = migrate(source, target)

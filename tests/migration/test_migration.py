@@ -14,8 +14,8 @@ from stores import DIMENSION, backend, document, embedding, record, records
 
 from linkstore import LinkStore
 from linkstore.cli import exits
-from linkstore.embeddings import embedding_name, get_embedding
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.embeddings import get_embedding, name_embedding
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import (
     ArgumentError,
@@ -34,7 +34,7 @@ from linkstore.store.migration import find_recorded_name
 def source(tmp_path):
     """Thirty documents and seven pages."""
     made = backend(tmp_path / "source")
-    made.run(made.write(Change(put=records(0, 30), put_pages=PAGES)))
+    made.run(made.write(WriteBatch(put=records(0, 30), put_pages=PAGES)))
     yield made
     made.close()
 
@@ -86,7 +86,7 @@ def test_documents_vectors_links_and_pages_are_copied_as_they_are(source, target
 def test_what_the_target_has_besides_stays_and_what_changed_is_replaced(source, target):
     target.run(target.claim(Manifest(embedding="test", dimension=DIMENSION)))
     other = record(99)
-    target.run(target.write(Change(put=[record(3, version=5), record(4), other])))
+    target.run(target.write(WriteBatch(put=[record(3, version=5), record(4), other])))
 
     report = migrate(source, target)
 
@@ -108,7 +108,7 @@ def test_what_a_store_records_for_its_searches_comes_along(source, target):
 
 def test_a_second_run_copies_what_changed_since(source, target):
     migrate(source, target)
-    source.run(source.write(Change(put=[record(5, version=1), record(40)])))
+    source.run(source.write(WriteBatch(put=[record(5, version=1), record(40)])))
 
     report = migrate(source, target)
 
@@ -293,10 +293,10 @@ def test_a_path_is_no_name_of_a_checkpoint(source, tmp_path):
 def test_a_short_name_is_recorded_as_a_store_records_it():
     """Else the store would not open with the embedding that it names."""
     for name in ("wordllama", "wordllama-256"):
-        assert find_recorded_name(name) == embedding_name(get_embedding("wordllama"))
+        assert find_recorded_name(name) == name_embedding(get_embedding("wordllama"))
     for name in ("openai:text-embedding-3-small", "mine.Embedding", "mine.Embedding:model"):
         assert find_recorded_name(name) == name
-    assert find_recorded_name(embedding()) == embedding_name(embedding())
+    assert find_recorded_name(embedding()) == name_embedding(embedding())
 
 
 # --- the command ------------------------------------------------------------------------------
@@ -390,7 +390,7 @@ def test_refused_documents_are_named_for_a_person(capsys):
     source.run(source.claim(Manifest(embedding="e", dimension=2)))
     vector = np.array([1, 0], np.float32)
     put = [Record(id=name, text="", metadata={}, vector=vector, links=()) for name in ("d0", "d1\x1b")]
-    source.run(source.write(Change(put=put)))
+    source.run(source.write(WriteBatch(put=put)))
 
     show_migration(migrate(source, target))
 

@@ -14,7 +14,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from linkstore import LinkStore
 from linkstore.core.arrays import cosine_similarities, normalize_vector, normalize_vectors
-from linkstore.embeddings import embedding_name, get_embedding
+from linkstore.embeddings import get_embedding, name_embedding
 from linkstore.errors import EmbeddingError
 from linkstore.store.embedding import MIN_COSINE
 
@@ -243,5 +243,5 @@ def test_the_recorded_name_stays_that_of_the_first(kb) -> None:
     with LinkStore.open(kb, Wrapped(get_embedding("wordllama"))) as store:
         store.add_texts(["bars"])
         recorded = store.backend.run(store.backend.manifest())
-        assert recorded.embedding == embedding_name(get_embedding("wordllama"))
+        assert recorded.embedding == name_embedding(get_embedding("wordllama"))
         assert normalize_vector(store.embeddings.embed_query("x")).shape == (recorded.dimension,)

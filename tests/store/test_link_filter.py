@@ -32,7 +32,7 @@ def followed(store: LinkStore, strategy, **options) -> set[str]:
     """The drugs whose approvals links led to, from all drugs by id."""
     roots = [f"drug/{drug.name}" for drug in drugs.drugs()[:20]]
     hits = store.search(
-        "approval", strategy=strategy.returning(500), initial_roots=roots, filter=None, **options
+        "approval", strategy=strategy.with_k(500), initial_roots=roots, filter=None, **options
     )
     led = {str(hit.document.id) for hit in hits if hit.depth == 1}
     return {id.removeprefix("approval/") for id in led if id.startswith("approval/")}

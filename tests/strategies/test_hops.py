@@ -11,7 +11,7 @@ from oracle import OracleBackend
 
 from linkstore.core.links import Link
 from linkstore.core.plans import Candidates, Find, Ids, Plan, Tags
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.strategies.traversal import Hop, follow_links, follow_tags
 
 CAP = 5
@@ -39,7 +39,7 @@ def records_of(seed: int) -> list[Record]:
 def answered(records: list[Record], plan: Plan[Any]) -> Any:
     backend = OracleBackend()
     backend.run(backend.claim(Manifest(embedding="e", dimension=DIMENSION)))
-    backend.run(backend.write(Change(put=records)))
+    backend.run(backend.write(WriteBatch(put=records)))
     return backend.run(backend.answer(plan))
 
 

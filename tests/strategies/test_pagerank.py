@@ -293,7 +293,7 @@ class TestResult:
         assert "passes result_filter" in (hits.reason or "")
 
     def test_limits_count_what_is_returned(self) -> None:
-        assert len(self.SEARCH(PageRank().returning(2))) == 2
+        assert len(self.SEARCH(PageRank().with_k(2))) == 2
         assert len(self.SEARCH(PageRank(max_nodes=1))) == 1
 
     def test_words_are_asked_for_once(self) -> None:

@@ -60,7 +60,7 @@ def test_it_reads_the_first_hits_and_the_others_stay_behind(store) -> None:
 
 def test_a_low_limit_still_lets_it_choose(store) -> None:
     strategy = PageRank(reranker=last_letters, rerank=100.0)
-    assert ids(store.search("alpha", strategy=strategy.returning(1))) == ["gamma"]
+    assert ids(store.search("alpha", strategy=strategy.with_k(1))) == ["gamma"]
     assert LinkRetriever(store=store, strategy=strategy, k=1).invoke("alpha")[0].id == "gamma"
 
 

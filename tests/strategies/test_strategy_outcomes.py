@@ -128,7 +128,7 @@ class TestMmr:
     def test_k_is_what_is_returned(self) -> None:
         search = store(*(make_record(f"{n}", n / 10, link_both("x")) for n in range(9)))
         assert len(search(Mmr(k=3, depth=2, fetch_k=2))) == 3
-        assert len(search(Mmr(k=3, depth=2, fetch_k=2).returning(5))) == 5
+        assert len(search(Mmr(k=3, depth=2, fetch_k=2).with_k(5))) == 5
 
     def test_seeds_that_do_not_fit_are_cut_at_depth_0(self) -> None:
         search = store(*(make_record(f"{n}", n / 10) for n in range(5)))

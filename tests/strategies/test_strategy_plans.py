@@ -259,11 +259,9 @@ class TestSettings:
             Eager(3)  # type: ignore[misc]
 
     def test_returning_changes_what_is_returned_and_nothing_else(self) -> None:
-        assert Similarity(k=9).returning(3) == Similarity(k=3)
-        assert Eager(start_k=9, depth=3, kinds=["k"]).returning(3) == Eager(
-            start_k=9, depth=3, kinds=["k"], k=3
-        )
-        assert Mmr(k=9, depth=3).returning(3) == Mmr(k=3, depth=3)
+        assert Similarity(k=9).with_k(3) == Similarity(k=3)
+        assert Eager(start_k=9, depth=3, kinds=["k"]).with_k(3) == Eager(start_k=9, depth=3, kinds=["k"], k=3)
+        assert Mmr(k=9, depth=3).with_k(3) == Mmr(k=3, depth=3)
 
     def test_a_search_leaves_no_trace_in_its_strategy(self) -> None:
         strategy = Eager(start_k=2, depth=2)

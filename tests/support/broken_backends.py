@@ -23,7 +23,7 @@ from linkstore.core.filters import EVERYTHING
 from linkstore.core.lexical import extract_document_terms
 from linkstore.core.plans import Find
 from linkstore.core.vocabulary import Vocabulary, collect_names
-from linkstore.engines.contract import Change, immediate
+from linkstore.engines.contract import WriteBatch, as_operation
 
 
 class BrokenBackend(OracleBackend):
@@ -74,7 +74,7 @@ class TestTiesCutBeforeTheyAreBroken(Suite, part_with("test_ties_at_the_cut_go_t
     case = "test_ties_at_the_cut_go_to_the_smallest_ids"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def nearest(self, fetch):
             passing = [ref for ref, r in enumerate(self._records) if fetch.filter.matches(r.metadata)]
             chosen = sorted(passing, key=lambda ref: -self._similarity(ref, fetch.vector))[: fetch.k]
@@ -87,7 +87,7 @@ class TestNearestFiltersAfterwards(Suite, part_with("test_a_filter_that_leaves_f
     case = "test_a_filter_that_leaves_few_still_gives_k"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def nearest(self, fetch):
             all_near = now(super().nearest(replace(fetch, filter=EVERYTHING)))
             keep = [fetch.filter.matches(self._records[ref].metadata) for ref in all_near.refs]
@@ -110,7 +110,7 @@ class TestFindGivesDoubles(Suite, part_with("test_in_the_order_asked_each_once")
     case = "test_in_the_order_asked_each_once"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def find(self, fetch):
             parts = [now(OracleReader.find(self, replace(fetch, ids=(name,)))) for name in fetch.ids]
             return replace(
@@ -126,7 +126,7 @@ class TestHubsAreCountedAfterTheFilter(Suite, part_with("test_size_is_counted_be
     case = "test_size_is_counted_before_the_filter"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def members(self, fetch):
             passing = [r for r in self._records if fetch.filter.matches(r.metadata)]
             fewer = OracleReader(passing)
@@ -145,7 +145,7 @@ class TestHubsAreCountedAfterTheLinksAreFiltered(
     case = "test_hubs_are_counted_before_the_links_are_filtered"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def members(self, fetch):
             wide = now(super().members(replace(fetch, cap=10**6, take=10**6)))
             sizes = np.bincount(wide.group, minlength=len(fetch.groups))
@@ -160,7 +160,7 @@ class TestLinksThatDoNotPassLendTheirWeight(
     case = "test_the_weight_is_that_of_the_links_that_pass"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def groups(self, fetch):
             passing = now(super().groups(fetch))
             whole = now(super().groups(replace(fetch, links=EVERYTHING)))
@@ -176,7 +176,7 @@ class TestDataAreLookedAtOnWritesAlone(Suite, part_with("test_relink_replaces_da
     case = "test_relink_replaces_data"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def relink(self, kinds, links):
             plain = {id: [replace(link, data=None) for link in given] for id, given in links.items()}
             return now(super().relink(kinds, plain))
@@ -188,7 +188,7 @@ class TestHubsAreCountedAfterExclusion(Suite, part_with("test_size_is_counted_be
     case = "test_size_is_counted_before_exclusion"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def members(self, fetch):
             weights = self._weights[fetch.side]
             kept = [{} if ref in fetch.exclude else w for ref, w in enumerate(weights)]
@@ -202,7 +202,7 @@ class TestEstimatesAmongTheBest(Suite, part_with("test_the_best_are_exact_and_th
     case = "test_the_best_are_exact_and_the_others_below_them"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def members(self, fetch):
             reached = now(super().members(fetch))
             if fetch.best is None:
@@ -216,7 +216,7 @@ class TestWordsAreFoundInPartsOfWords(Suite, LexicalCases):
     case = "test_documents_that_have_any_of_the_words"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def lexical(self, fetch):
             having = {of for r in self._records for of in extract_document_terms(r.text, r.metadata)}
             parts = [word for word in having if any(asked in word for asked in fetch.terms)]
@@ -229,7 +229,7 @@ class TestTheFilterComesAfterTheBestMatches(Suite, LexicalCases):
     case = "test_a_filter_that_leaves_few_matches_still_gives_k"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def lexical(self, fetch):
             found = now(super().lexical(replace(fetch, filter=EVERYTHING)))
             passes = [fetch.filter.matches(self._records[ref].metadata) for ref in found.refs.tolist()]
@@ -242,7 +242,7 @@ class TestWordsAreCountedAmongThoseThatMatch(Suite, LexicalCases):
     case = "test_scores_are_those_of_the_formula"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def lexical(self, fetch):
             asked = set(fetch.terms)
             kept = [r for r in self._records if asked & set(extract_document_terms(r.text, r.metadata))]
@@ -259,7 +259,7 @@ class TestAnyVectorWithoutAVector(Suite, part_with("test_without_a_vector_by_id"
     case = "test_without_a_vector_by_id"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def members(self, fetch):
             vector = QUERY_VECTOR if fetch.vector is None else fetch.vector
             return now(super().members(replace(fetch, vector=vector)))
@@ -271,7 +271,7 @@ class TestHubsBeginAtTheCap(Suite, part_with("test_a_hub_gives_none")):
     case = "test_a_hub_gives_none"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def members(self, fetch):
             return now(super().members(replace(fetch, cap=fetch.cap - 1)))
 
@@ -282,7 +282,7 @@ class TestHubsGiveTheirBest(Suite, part_with("test_hubs_are_not_followed_but_nam
     case = "test_hubs_are_not_followed_but_named"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def members(self, fetch):
             return now(super().members(replace(fetch, cap=10**6)))
 
@@ -293,7 +293,7 @@ class TestMembersIgnoreTheFilter(Suite, part_with("test_the_filter_holds_for_mem
     case = "test_the_filter_holds_for_members"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def members(self, fetch):
             return now(super().members(replace(fetch, filter=EVERYTHING)))
 
@@ -304,7 +304,7 @@ class TestExcludedMembersTakePlaces(Suite, part_with("test_excluded_documents_ta
     case = "test_excluded_documents_take_no_place"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def members(self, fetch):
             reached = now(super().members(replace(fetch, exclude=fetch.exclude[:0])))
             keep = ~np.isin(reached.refs, fetch.exclude)
@@ -318,7 +318,7 @@ class TestSidesAreMixedUp(Suite, part_with("test_only_the_side_asked_for")):
     case = "test_only_the_side_asked_for"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def members(self, fetch):
             return now(super().members(replace(fetch, side="out" if fetch.side == "in" else "in")))
 
@@ -329,7 +329,7 @@ class TestKindsAreIgnored(Suite, part_with("test_only_the_kinds_asked_for")):
     case = "test_only_the_kinds_asked_for"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def groups(self, fetch):
             return now(super().groups(replace(fetch, kinds=fetch.kinds or None)))
 
@@ -349,7 +349,7 @@ class TestWeightsAreTheLowest(Suite, part_with("test_weight_is_the_highest_on_th
                         if tag in weights and (link.leads_out if side == "out" else link.leads_in):
                             weights[tag] = min(weights[tag], link.weight)
 
-        @immediate
+        @as_operation
         def groups(self, fetch):
             answer = now(super().groups(fetch))
             entries = zip(answer.document.tolist(), answer.group.tolist(), strict=True)
@@ -357,7 +357,7 @@ class TestWeightsAreTheLowest(Suite, part_with("test_weight_is_the_highest_on_th
             lowest = [self._weights[fetch.side][refs[at]][self._groups[group]] for at, group in entries]
             return replace(answer, weight=np.array(lowest, np.float32))
 
-        @immediate
+        @as_operation
         def members(self, fetch):
             answer = now(super().members(fetch))
             entries = zip(answer.refs.tolist(), fetch.groups[answer.group].tolist(), strict=True)
@@ -371,7 +371,7 @@ class TestMetadataIsShared(Suite, part_with("test_metadata_is_the_receivers_own"
     case = "test_metadata_is_the_receivers_own"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def documents(self, fetch):
             stored = now(super().documents(fetch))
             return [
@@ -386,7 +386,7 @@ class TestBooleansAreNumbers(Suite, part_with("test_every_fetch_agrees_with_the_
     case = "test_every_fetch_agrees_with_the_filter_module"
 
     class Reader(OracleReader):
-        @immediate
+        @as_operation
         def matching(self, fetch):
             loose = [
                 {key: int(v) if isinstance(v, bool) else v for key, v in r.metadata.items()}
@@ -408,7 +408,7 @@ class TestADocumentLeavesItsMembersBehind(
             ghosts = self.ghosts = []
 
             class Reader(OracleReader):
-                @immediate
+                @as_operation
                 def members(self, fetch):
                     reached = now(super().members(fetch))
                     tags = [self._groups[group] for group in fetch.groups]
@@ -417,7 +417,7 @@ class TestADocumentLeavesItsMembersBehind(
 
             self.reader = Reader
 
-        @immediate
+        @as_operation
         def write(self, change):
             for name in change.remove:
                 if name in self._state.records:
@@ -432,7 +432,7 @@ class TestAnUpdateKeepsOldLinks(Suite, part_with("test_an_update_replaces_links"
     case = "test_an_update_replaces_links"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def write(self, change):
             before = self._state.records
             put = [
@@ -447,7 +447,7 @@ class TestDanglingLinksAreDropped(Suite, part_with("test_a_dangling_link_works_w
     case = "test_a_dangling_link_works_when_the_document_arrives"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def write(self, change):
             records = [*self._state.records.values(), *change.put]
             answered = {(link.kind, link.tag) for r in records for link in r.links if link.leads_in}
@@ -464,7 +464,7 @@ class TestAChangeIsAppliedPieceByPiece(Suite, part_with("test_a_change_that_fail
     case = "test_a_change_that_fails_leaves_nothing"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def write(self, change):
             for record in change.put:
                 now(super().write(replace(change, put=[record], remove=(), put_pages=())))
@@ -490,7 +490,7 @@ class TestTagsAreNormalised(Suite, part_with("test_tags_are_opaque")):
     case = "test_tags_are_opaque"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def write(self, change):
             put = [
                 replace(
@@ -510,7 +510,7 @@ class TestTheLastClaimCounts(Suite, part_with("test_the_first_claim_counts")):
     case = "test_the_first_claim_counts"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def claim(self, manifest):
             self._state = replace(self._open(), manifest=manifest)
             return manifest
@@ -522,7 +522,7 @@ class TestAScanBeginsAgainAtItsLastId(Suite, part_with("test_scan_goes_on_after_
     case = "test_scan_goes_on_after_an_id"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def scan(self, after, limit):
             names = sorted(name for name in self._open().records if after is None or name >= after)
             return [self._state.records[name] for name in names[:limit]]
@@ -534,7 +534,7 @@ class TestBidirectionalLinksCountTwice(Suite, part_with("test_links_are_counted_
     case = "test_links_are_counted_by_kind"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def survey(self):
             survey = now(super().survey())
             return replace(survey, links={kind: count + 1 for kind, count in survey.links.items()})
@@ -548,14 +548,14 @@ class TestReplacedLinksBringNoNames(Suite, part_with("test_names_of_kinds_and_fi
     class Backend(BrokenBackend):
         names = Vocabulary()
 
-        @immediate
+        @as_operation
         def write(self, change):
             self.names |= functools.reduce(
                 or_, (collect_names(one.metadata, one.links) for one in change.put)
             )
             return now(super().write(change))
 
-        @immediate
+        @as_operation
         def vocabulary(self, asked=None):
             return self.names if asked is None else asked & self.names
 
@@ -566,7 +566,7 @@ class TestNamesIgnoreAccents(Suite, part_with("test_all_names_can_be_listed")):
     case = "test_all_names_can_be_listed"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def vocabulary(self, asked=None):
             found = now(super().vocabulary(asked))
             return Vocabulary(
@@ -581,7 +581,7 @@ class TestNotesAreSetWhateverIsExpected(Suite, part_with("test_a_note_is_set_whe
     case = "test_a_note_is_set_where_it_is_as_expected"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def set_note(self, name, value, expected):
             return now(super().set_note(name, value, self._open().notes.get("note " + name)))
 
@@ -592,7 +592,7 @@ class TestEarlierAccessesCount(Suite, part_with("test_the_latest_access_stays"))
     case = "test_the_latest_access_stays"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def touch(self, times):
             state = self._open()
             known = {id: time for id, time in times.items() if id in state.records}
@@ -606,7 +606,7 @@ class TestPagesComeAsWritten(Suite, part_with("test_entries_are_sorted")):
     case = "test_entries_are_sorted"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def pages(self, source, urls=None):
             entries = self._open().pages.items()
             found = [page for (of, _), page in entries if source in (None, of)]
@@ -629,7 +629,7 @@ class TestAllEntriesWhereSomeAreAskedFor(Suite, part_with("test_entries_with_cer
     case = "test_entries_with_certain_urls"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def pages(self, source, urls=None):
             return now(super().pages(source, urls or None))
 
@@ -640,7 +640,7 @@ class TestAPageThatLinksToItself(Suite, part_with("test_the_most_linked_pages"))
     case = "test_the_most_linked_pages"
 
     class Backend(BrokenBackend):
-        @immediate
+        @as_operation
         def linked(self, kind, take):
             linked = now(super().linked(kind, take))
             return [replace(page, links=page.links + 1) for page in linked]
@@ -679,7 +679,7 @@ class TestARelinkWritesWhatItRead(Suite, part_with("test_an_update_that_was_ackn
             before = dict(self._open().records)
             yield "a request"
             put = [before[name] for name in links if name in before]
-            now(self.write(Change(put=put)))
+            now(self.write(WriteBatch(put=put)))
             return now(super().relink(kinds, links))
 
     backend_class = Backend

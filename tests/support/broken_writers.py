@@ -13,13 +13,13 @@ from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.engines.cassandra import writing
 from linkstore.engines.cassandra.derived import DerivedRows, RowChange, RowSet
 from linkstore.engines.cassandra.statements import run_writes
-from linkstore.engines.cassandra.writing import ChangeWriter
+from linkstore.engines.cassandra.writing import CassandraWriter
 
 Patches = list[tuple[Any, str, Any]]
 """A class or module, the name of a function of it, and what is there instead."""
 _finish = DerivedRows.finish
-_replace = ChangeWriter._replace
-_put_part = ChangeWriter._put_part
+_replace = CassandraWriter._replace
+_put_part = CassandraWriter._put_part
 _add = DerivedRows.add
 _plan = writing._plan_relink
 
@@ -51,7 +51,7 @@ def skips_rows_that_seem_to_be_there() -> Patches:
         finally:
             self.derived = writer
 
-    return [(ChangeWriter, "_put_part", put_part)]
+    return [(CassandraWriter, "_put_part", put_part)]
 
 
 def relinks_with_later_timestamps() -> Patches:
@@ -68,7 +68,7 @@ def adds_rows_after_the_document() -> Patches:
         yield from run_writes("write members and words", _add(self.derived, adding))
         return changes
 
-    return [(DerivedRows, "add", lambda self, changes: ()), (ChangeWriter, "_replace", put)]
+    return [(DerivedRows, "add", lambda self, changes: ()), (CassandraWriter, "_replace", put)]
 
 
 def relinks_all_that_it_read() -> Patches:
@@ -84,7 +84,7 @@ def relinks_all_that_it_read() -> Patches:
 
 def adds_without_a_look() -> Patches:
     """What a deletion of a client whose clock is ahead hides is acknowledged."""
-    return [(ChangeWriter, "_until_there", lambda *_: iter(()))]
+    return [(CassandraWriter, "_until_there", lambda *_: iter(()))]
 
 
 WITH_CLOCKS_THAT_DIFFER: Final = frozenset({"adds_without_a_look"})

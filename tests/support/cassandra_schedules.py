@@ -21,7 +21,7 @@ from linkstore.core.arrays import Floats, normalize_vector
 from linkstore.core.links import Link, parse_links
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.writing import Clock
-from linkstore.engines.contract import Change, Record
+from linkstore.engines.contract import Record, WriteBatch
 from linkstore.errors import ClockSkewError, StoreBusyError
 
 DIMENSION: Final = 4
@@ -143,11 +143,11 @@ class Schedule:
         """A client that writes when all others have ended: each document, some of them after a deletion."""
         for name in self.ids:
             if self._random.random() < 0.5:
-                self._write(backend, Change(remove=[name]), Done(id=name, start=NEVER))
+                self._write(backend, WriteBatch(remove=[name]), Done(id=name, start=NEVER))
             record = self._record(name)
-            self._write(backend, Change(put=[record]), Done(id=name, put=record, start=NEVER))
+            self._write(backend, WriteBatch(put=[record]), Done(id=name, put=record, start=NEVER))
 
-    def _write(self, backend: CassandraBackend, change: Change, done: Done) -> None:
+    def _write(self, backend: CassandraBackend, change: WriteBatch, done: Done) -> None:
         backend.run(backend.write(change))
         self._step += 2
         done.start, done.end = self._step - 1, self._step
@@ -157,7 +157,7 @@ class Schedule:
         """The state before: each document is stored."""
         records = [self._record(name) for name in self.ids]
         backend = self._clients[0].backend
-        backend.run(backend.write(Change(put=records)))
+        backend.run(backend.write(WriteBatch(put=records)))
         self.history += [Done(id=one.id, put=one, start=0, end=0) for one in records]
         self._step = 1
 
@@ -232,7 +232,7 @@ class Schedule:
                 removed = [name for name in names if name not in put]
                 done = [Done(id=one.id, put=one, start=NEVER) for one in records]
                 done += [Done(id=name, start=NEVER) for name in removed]
-                yield backend.write(Change(put=records, remove=removed)), done
+                yield backend.write(WriteBatch(put=records, remove=removed)), done
 
     def _record(self, name: str) -> Record:
         words = " ".join(self._random.choices(WORDS, k=self._random.randint(1, 2)))

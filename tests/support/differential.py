@@ -18,7 +18,7 @@ from linkstore.core.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.links import Direction, Link, merge_links
 from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy
 from linkstore.strategies.eager import Eager
@@ -97,16 +97,16 @@ class RandomGraph:
         self._ids = [f"doc {self._random.randrange(10**6):06}" for _ in range(documents)]
         self._vectors = [self._vector() for _ in range(max(2, documents // 4))]
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[WriteBatch]:
         """Yield changes that fill the store, relink a third, delete a fifth, and put some documents back."""
         ids, random = self._ids, self._random
         half = len(ids) // 2
-        yield Change(put=[self._record(id) for id in ids[:half]])
-        yield Change(put=[self._record(id) for id in ids[half:]])
-        yield Change(put=[self._record(id) for id in random.sample(ids, len(ids) // 3)])
+        yield WriteBatch(put=[self._record(id) for id in ids[:half]])
+        yield WriteBatch(put=[self._record(id) for id in ids[half:]])
+        yield WriteBatch(put=[self._record(id) for id in random.sample(ids, len(ids) // 3)])
         gone = random.sample(ids, len(ids) // 5)
-        yield Change(remove=gone, put=[self._record(id) for id in gone[:2]])
-        yield Change(put=[self._record(id) for id in gone[:6]])
+        yield WriteBatch(remove=gone, put=[self._record(id) for id in gone[:2]])
+        yield WriteBatch(put=[self._record(id) for id in gone[:6]])
 
     def searches(self, count: int) -> list[RandomSearch]:
         """Return searches by every strategy, with bounds so small that they take effect."""
@@ -341,12 +341,12 @@ def find_scope_differences(
     return found
 
 
-def _restrict_change(change: Change, scope: Condition) -> Change:
+def _restrict_change(change: WriteBatch, scope: Condition) -> WriteBatch:
     """Restrict a change to its effect on the documents of a scope."""
     last = {record.id: record for record in change.put}
     put = [record for record in last.values() if scope.matches(record.metadata)]
     left = [record.id for record in last.values() if not scope.matches(record.metadata)]
-    return Change(put=put, remove=[*change.remove, *left])
+    return WriteBatch(put=put, remove=[*change.remove, *left])
 
 
 def _compare_search(

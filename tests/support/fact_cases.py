@@ -15,7 +15,7 @@ from linkstore import LinkStore, get_links
 from linkstore.agents import Fact, Failed, aindex_facts, fact_index, fact_store, index_facts
 from linkstore.agents.facts import KEY_ELEMENT
 from linkstore.errors import ExtractionError, StoreNotFoundError
-from linkstore.extract.names import Variants
+from linkstore.extract.names import NameNormalizer
 
 JOAN = "Joan of Arc is a patron saint of France. She was born in Domrémy. In 1429, she relieved Orléans."
 VOLTAIRE = "Voltaire wrote The Maid of Orleans. It was published in 1762."
@@ -345,7 +345,7 @@ class FactCases:
         index_facts(store, Spelt(), aliases=aliases)
 
         with fact_store(store) as facts:
-            merges = Variants([KEY_ELEMENT], aliases).report(facts)
+            merges = NameNormalizer([KEY_ELEMENT], aliases).report(facts)
             elements = {id for id in contents(facts) if id.startswith("element:")}
         assert elements == {"element:space needle"}
         assert [merge.name for merge in merges] == ["space needle"]

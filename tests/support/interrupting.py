@@ -33,7 +33,7 @@ from linkstore.core.plans import (
     Resolve,
     StoredDocument,
 )
-from linkstore.engines.contract import Change, Manifest
+from linkstore.engines.contract import Manifest, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import LinkStoreError
 
@@ -81,7 +81,7 @@ class Sweep:
             "compact": lambda: self.store.run(self.store.compact()),
         }
 
-    def _change(self, numbers: list[int], version: Version, change: Change) -> None:
+    def _change(self, numbers: list[int], version: Version, change: WriteBatch) -> None:
         for n in numbers:
             self._may_be[n] = self._may_be[n] | {version}
         self.store.run(self.store.write(change))
@@ -91,11 +91,11 @@ class Sweep:
     def _add(self, count: int | None = None) -> None:
         numbers = self.chance.sample(range(IDS), count or self.chance.randint(20, 120))
         version = self.chance.randrange(6)
-        self._change(numbers, version, Change(put=[record(n, version) for n in numbers]))
+        self._change(numbers, version, WriteBatch(put=[record(n, version) for n in numbers]))
 
     def _delete(self) -> None:
         numbers = self.chance.sample(range(IDS), self.chance.randint(1, 60))
-        self._change(numbers, None, Change(remove=[f"d{n}" for n in numbers]))
+        self._change(numbers, None, WriteBatch(remove=[f"d{n}" for n in numbers]))
 
     def _relink(self) -> None:
         """Replace keywords by themselves: links are written anew, and nothing changes for an answer."""
@@ -117,11 +117,11 @@ class Sweep:
         self,
         n: int,
         version: int,
-        how: Callable[[random.Random, EmbeddedBackend, Change], BaseException | None],
+        how: Callable[[random.Random, EmbeddedBackend, WriteBatch], BaseException | None],
     ) -> BaseException | None:
         """Write one document from a task that is cancelled."""
         self._may_be[n] = self._may_be[n] | {version}
-        error = how(self.chance, self.store, Change(put=[record(n, version)]))
+        error = how(self.chance, self.store, WriteBatch(put=[record(n, version)]))
         if error is None:
             self._may_be[n] = {version}
         return error
@@ -250,7 +250,7 @@ def short_of_memory(chance: random.Random, work: Callable[[], object]) -> BaseEx
     return None
 
 
-def cancelled(chance: random.Random, store: EmbeddedBackend, change: Change) -> BaseException | None:
+def cancelled(chance: random.Random, store: EmbeddedBackend, change: WriteBatch) -> BaseException | None:
     """Write from a task that is cancelled at a random moment; waits until its thread is done."""
 
     async def attempt() -> None:

@@ -51,7 +51,6 @@ from linkstore.core.plans import (
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import Backend, collect_record_names
 from linkstore.engines.contract import (
-    Change,
     Finding,
     LinkedPage,
     Manifest,
@@ -60,9 +59,10 @@ from linkstore.engines.contract import (
     Record,
     StoredLinks,
     Survey,
-    Written,
+    WriteBatch,
+    WriteCounts,
+    as_operation,
     check_dimension,
-    immediate,
 )
 from linkstore.errors import CapabilityError, StoreClosedError
 
@@ -89,14 +89,14 @@ class OracleReader(Reader):
         sides: tuple[Side, Side] = ("out", "in")
         self._weights = {side: [_collect_weights(record, side) for record in self._records] for side in sides}
 
-    @immediate
+    @as_operation
     def nearest(self, fetch: Nearest) -> Candidates:
         """Score and sort all documents that pass."""
         passing = [ref for ref, r in enumerate(self._records) if fetch.filter.matches(r.metadata)]
         chosen = self._by_similarity(passing, fetch.vector)[: fetch.k]
         return self._candidates(chosen, fetch.vector)
 
-    @immediate
+    @as_operation
     def find(self, fetch: Find) -> Candidates:
         """Return each stored id once, where it was first requested."""
         ref_of = {record.id: ref for ref, record in enumerate(self._records)}
@@ -104,7 +104,7 @@ class OracleReader(Reader):
         passing = [ref for ref in found if fetch.filter.matches(self._records[ref].metadata)]
         return self._candidates(passing, fetch.vector, filtered=len(found) - len(passing))
 
-    @immediate
+    @as_operation
     def groups(self, fetch: Groups) -> Memberships:
         """Return the tags of each document on that side, of those kinds."""
         kinds = tuple(sorted({kind for kind, _ in self._groups}))
@@ -129,12 +129,12 @@ class OracleReader(Reader):
             filtered=len(entries) - len(rows),
         )
 
-    @immediate
+    @as_operation
     def resolve(self, fetch: Resolve) -> Ints:
         """Return the position of each tag among all tags."""
         return _to_ints([self._groups.index(tag) if tag in self._groups else -1 for tag in fetch.tags])
 
-    @immediate
+    @as_operation
     def members(self, fetch: Members) -> ReachedMembers:
         """Count each group's members, omit excluded ones, filter, sort and take, group by group."""
         rows: list[tuple[int, int, float]] = []
@@ -165,7 +165,7 @@ class OracleReader(Reader):
             filtered_links=filtered_links,
         )
 
-    @immediate
+    @as_operation
     def lexical(self, fetch: Lexical) -> LexicalMatches:
         """Count every word of every document."""
         found = [extract_document_terms(record.text, record.metadata) for record in self._records]
@@ -182,36 +182,36 @@ class OracleReader(Reader):
             refs=_to_ints(ordered),
             score=_to_floats([scores[ref] for ref in ordered]),
             left_out=tuple(left),
-            having={word: min(having[word], POSTINGS + 1) for word in taken},
+            document_frequency={word: min(having[word], POSTINGS + 1) for word in taken},
         )
 
     def _weight(self, of: Sequence[str], word: str, having: int, average: float) -> float:
         idf = inverse_frequency(len(self._records), having)
         return idf * bm25_weight(of.count(word), len(of), average)
 
-    @immediate
+    @as_operation
     def matching(self, fetch: Matching) -> Bools:
         """Test each document's metadata."""
         passes = [fetch.filter.matches(self._records[ref].metadata) for ref in fetch.refs.tolist()]
         return np.array(passes, dtype=np.bool_)
 
-    @immediate
+    @as_operation
     def vectors(self, fetch: Vectors) -> Floats:
         """Stack the vectors."""
         vectors = [self._records[ref].vector for ref in fetch.refs.tolist()]
         return np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
 
-    @immediate
+    @as_operation
     def ids(self, fetch: Ids) -> list[str]:
         """Return the ids."""
         return [self._records[ref].id for ref in fetch.refs.tolist()]
 
-    @immediate
+    @as_operation
     def tags(self, fetch: Tags) -> list[Tag]:
         """Return the kinds and tags."""
         return [self._groups[group] for group in fetch.groups.tolist()]
 
-    @immediate
+    @as_operation
     def documents(self, fetch: Documents) -> list[StoredDocument]:
         """Return copies of the documents."""
         records = [self._records[ref] for ref in fetch.refs.tolist()]
@@ -288,12 +288,12 @@ class OracleBackend(Backend):
         self._state = OracleState(manifest=Manifest(), records={}, pages={})
         self._closed = False
 
-    @immediate
+    @as_operation
     def manifest(self) -> Manifest:
         """Return the manifest that was claimed."""
         return self._open().manifest
 
-    @immediate
+    @as_operation
     def claim(self, manifest: Manifest) -> Manifest:
         """Keep the manifest of the first claim."""
         state = self._open()
@@ -301,8 +301,8 @@ class OracleBackend(Backend):
             self._state = replace(state, manifest=manifest)
         return self._state.manifest
 
-    @immediate
-    def write(self, change: Change) -> Written:
+    @as_operation
+    def write(self, change: WriteBatch) -> WriteCounts:
         """Check, copy, remove and put, then replace the old state by the new one."""
         state = self._open()
         check_dimension(change.put, state.manifest.dimension)
@@ -316,15 +316,15 @@ class OracleBackend(Backend):
         self._state = replace(state, records=kept | put, pages=pages, accessed=accessed)
         known = [record for id, record in put.items() if id in before]
         unchanged = sum(_get_content(record) == _get_content(before[record.id]) for record in known)
-        return Written(
+        return WriteCounts(
             added=len(put) - len(known),
             updated=len(known) - unchanged,
             unchanged=unchanged,
             removed=len(removed),
         )
 
-    @immediate
-    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
+    @as_operation
+    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> WriteCounts:
         """Replace links document by document, in the state of the moment."""
         state = self._open()
         known = {id: state.records[id] for id in links if id in state.records}
@@ -334,9 +334,9 @@ class OracleBackend(Backend):
             if (metadata := _relink_metadata(record, kinds, links[id])) is not None
         }
         self._state = replace(state, records={**state.records, **changed})
-        return Written(updated=len(changed), unchanged=len(known) - len(changed))
+        return WriteCounts(updated=len(changed), unchanged=len(known) - len(changed))
 
-    @immediate
+    @as_operation
     def touch(self, times: Mapping[str, int]) -> int:
         """Keep the latest time of each document."""
         state = self._open()
@@ -345,13 +345,13 @@ class OracleBackend(Backend):
         self._state = replace(state, accessed={**state.accessed, **latest})
         return len(known)
 
-    @immediate
+    @as_operation
     def accessed(self, ids: Sequence[str]) -> dict[str, int]:
         """Look the times up in the dict."""
         accessed = self._open().accessed
         return {id: accessed[id] for id in ids if id in accessed}
 
-    @immediate
+    @as_operation
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
         """Return the entries sorted by source and url."""
         entries = sorted(self._open().pages.items())
@@ -361,7 +361,7 @@ class OracleBackend(Backend):
             if (source is None or of == source) and (urls is None or url in urls)
         ]
 
-    @immediate
+    @as_operation
     def linked(self, kind: str, take: int) -> list[LinkedPage]:
         """Count page by page and link by link."""
         state = self._open()
@@ -372,14 +372,14 @@ class OracleBackend(Backend):
         linked = [page for page in found if page.links]
         return sorted(linked, key=lambda page: (-page.links, page.source, page.url))[:take]
 
-    @immediate
+    @as_operation
     def scan(self, after: str | None, limit: int) -> list[Record]:
         """Return the records sorted by id."""
         records = self._open().records
         ids = sorted(id for id in records if after is None or id > after)
         return [_copy_record(records[id]) for id in ids[:limit]]
 
-    @immediate
+    @as_operation
     def survey(self) -> Survey:
         """Count link by link."""
         state = self._open()
@@ -395,7 +395,7 @@ class OracleBackend(Backend):
             dangling=tuple((*tag, asked.count(tag)) for tag in sorted(set(asked))),
         )
 
-    @immediate
+    @as_operation
     def links(self) -> StoredLinks:
         """Number the documents and link groups."""
         records = self._open().records
@@ -408,19 +408,19 @@ class OracleBackend(Backend):
         document, group, leads_out, leads_in = np.array(rows, np.int64).reshape(-1, 4).T
         return StoredLinks(list(records), groups, document, group, leads_out != 0, leads_in != 0)
 
-    @immediate
+    @as_operation
     def read_notes(self, names: Sequence[str] | None) -> dict[str, str]:
         """Look the notes up in the dict."""
         notes = self._open().notes
         return {name: text for name, text in notes.items() if names is None or name in names}
 
-    @immediate
+    @as_operation
     def add_notes(self, names: Collection[str]) -> None:
         """Add them to the dict."""
         state = self._open()
         self._state = replace(state, notes={**dict.fromkeys(names, ""), **state.notes})
 
-    @immediate
+    @as_operation
     def exchange_note(self, name: str, value: str | None, expected: str | None) -> str | None:
         """Set the note in the dict."""
         state = self._open()
@@ -429,7 +429,7 @@ class OracleBackend(Backend):
             self._state = replace(state, notes=others if value is None else {**others, name: value})
         return self._state.notes.get(name)
 
-    @immediate
+    @as_operation
     def collect_names(self) -> Vocabulary:
         """Collect the names record by record."""
         return collect_record_names(self._open().records.values())
@@ -439,17 +439,17 @@ class OracleBackend(Backend):
         found = yield from self.collect_names()
         return found if asked is None else asked & found
 
-    @immediate
+    @as_operation
     def flush(self) -> None:
         """Do nothing: no data are derived that could be late."""
         self._open()
 
-    @immediate
+    @as_operation
     def compact(self) -> None:
         """Do nothing: deleted content is gone already."""
         self._open()
 
-    @immediate
+    @as_operation
     def inspect(self, *, repair: bool) -> list[Finding]:
         """Find nothing: no data are derived that could differ."""
         self._open()

@@ -10,7 +10,7 @@ from oracle import OracleBackend
 
 from linkstore.core.filters import Condition, Filter, parse_filter
 from linkstore.core.hits import Hits
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.strategies import Question, Strategy
 
 
@@ -18,7 +18,7 @@ def store(*records: Record) -> Callable[..., Hits]:
     """Fill an oracle; returns its search: of a strategy, a filter, and the fields of a question."""
     backend = OracleBackend()
     backend.run(backend.claim(Manifest(embedding="e", dimension=DIMENSION)))
-    backend.run(backend.write(Change(put=records)))
+    backend.run(backend.write(WriteBatch(put=records)))
 
     def search(strategy: Strategy, filter: Filter | Condition | None = None, **question: Any) -> Hits:
         asked = Question(**{"vector": QUERY_VECTOR, "filtered": filter is not None, **question})

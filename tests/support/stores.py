@@ -24,7 +24,7 @@ from linkstore.core.arrays import Floats, cosine_similarities, normalize_vectors
 from linkstore.core.filters import parse_filter
 from linkstore.core.links import parse_links
 from linkstore.core.plans import Candidates, Ids, Nearest, Plan
-from linkstore.engines.contract import Change, Manifest, Record
+from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.engines.embedded.files import name_file
 
@@ -104,7 +104,7 @@ def backend(path: Path | str, settings: EmbeddedSettings = SNAPSHOTS) -> Embedde
 
 def put(store: EmbeddedBackend, start: int, stop: int, version: int = 0) -> None:
     """Write records."""
-    store.run(store.write(Change(put=records(start, stop, version))))
+    store.run(store.write(WriteBatch(put=records(start, stop, version))))
 
 
 def snapshot_file(folder: Path) -> Path:

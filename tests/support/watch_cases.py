@@ -49,8 +49,10 @@ class WatchCases:
             search(graph, 100 - empty, empty)
             assert watch.vitals().empty == empty
             assert [alarm.name for alarm in watch.alarms()] == (["empty"] if alarmed else [])
-            assert [one.question for one in watch.unanswered()] == [f"question {n}" for n in range(empty)]
-            assert all(one.reason for one in watch.unanswered())
+            assert [one.question for one in watch.list_unanswered()] == [
+                f"question {n}" for n in range(empty)
+            ]
+            assert all(one.reason for one in watch.list_unanswered())
 
     def test_the_window_slides_and_the_alarm_is_logged_each_time_it_begins(self, graph, caplog):
         caplog.set_level(logging.WARNING, "linkstore.watch")
@@ -129,13 +131,13 @@ class WatchCases:
         with Watch(graph, window=30, kept=10) as watch, ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda _: search(graph, 3, 2), range(16)))
             assert watch.vitals().searches == 30
-            assert len(watch.unanswered()) == 10
+            assert len(watch.list_unanswered()) == 10
 
     def test_a_search_that_fails_has_found_nothing_and_its_message_is_kept(self, graph):
         with Watch(graph, limits=Limits(least=1)) as watch:
             with pytest.raises(UnknownNameError):
                 graph.search("what?", strategy=Eager(kinds={"GOVERND_BY"}))
-            (failed,) = watch.unanswered()
+            (failed,) = watch.list_unanswered()
             assert failed.failed
             assert "GOVERNED_BY" in failed.reason
             assert [alarm.name for alarm in watch.alarms()] == ["empty"]

@@ -27,8 +27,8 @@ from linkstore.embeddings import (
     BgeSmallEmbeddings,
     MiniLMEmbeddings,
     WordLlamaEmbeddings,
-    embedding_name,
     get_embedding,
+    name_embedding,
     onnx,
     wordllama,
 )
@@ -214,7 +214,7 @@ def test_a_spawned_process_records_the_same_names() -> None:
 
 
 def _name_of_fake() -> str:
-    return embedding_name(DeterministicFakeEmbedding(size=3))
+    return name_embedding(DeterministicFakeEmbedding(size=3))
 
 
 def test_importing_the_embeddings_loads_no_model_and_no_array_library() -> None:
@@ -229,13 +229,13 @@ def test_importing_the_embeddings_loads_no_model_and_no_array_library() -> None:
 
 
 def test_the_recorded_name_makes_the_embedding_again(embedding: ArrayEmbeddings) -> None:
-    again = get_embedding(embedding_name(embedding))
+    again = get_embedding(name_embedding(embedding))
     assert type(again) is type(embedding)
-    assert embedding_name(again) == embedding.name
+    assert name_embedding(again) == embedding.name
 
 
 def test_the_default_is_wordllama() -> None:
-    assert embedding_name(get_embedding(DEFAULT_EMBEDDING)) == "wordllama-256"
+    assert name_embedding(get_embedding(DEFAULT_EMBEDDING)) == "wordllama-256"
 
 
 @pytest.mark.parametrize("name", ["", "openai:", "wordlama", "Wordllama"])
@@ -249,18 +249,18 @@ def test_a_foreign_embedding_is_named_by_class_model_and_dimension() -> None:
         model_name: str = "large-3"
         dimensions: int | None = None
 
-    assert embedding_name(DeterministicFakeEmbedding(size=3)) == (
+    assert name_embedding(DeterministicFakeEmbedding(size=3)) == (
         "langchain_core.embeddings.fake.DeterministicFakeEmbedding"
     )
-    assert embedding_name(Hosted(size=3)).endswith("Hosted:large-3")
-    assert embedding_name(Hosted(size=3, dimensions=9)).endswith("Hosted:large-3/9")
+    assert name_embedding(Hosted(size=3)).endswith("Hosted:large-3")
+    assert name_embedding(Hosted(size=3, dimensions=9)).endswith("Hosted:large-3/9")
 
 
 @needs_openai
 @pytest.mark.parametrize("name", ["openai:text-embedding-3-small", "openai:text-embedding-3-large/256"])
 def test_openai_by_name_is_recorded_under_that_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    assert embedding_name(get_embedding(name)) == name
+    assert name_embedding(get_embedding(name)) == name
 
 
 @needs_openai
@@ -374,4 +374,4 @@ def test_bge_finds_the_passage_that_answers_and_its_weights_may_lie_in_a_folder(
     with pytest.raises(EmbeddingError, match="blank"):
         again.embed_query(" ")
     assert again.embed_documents(passages) == made.embed_documents(passages)
-    assert again.name == made.name == embedding_name(again)
+    assert again.name == made.name == name_embedding(again)

@@ -10,7 +10,7 @@ import pytest
 
 from linkstore.core.calls import adrive, answer_plan, drive
 from linkstore.core.plans import Find, Ids, Nearest
-from linkstore.engines.contract import Reader, immediate
+from linkstore.engines.contract import Reader, as_operation
 
 FETCHES = (Ids(refs=np.array([1])), Ids(refs=np.array([2, 3])))
 
@@ -248,7 +248,7 @@ def test_an_immediate_method_computes_when_it_is_driven() -> None:
     class Engine:
         calls = 0
 
-        @immediate
+        @as_operation
         def twice(self, number: int) -> int:
             """Doubles."""
             self.calls += 1
@@ -268,7 +268,7 @@ def test_every_fetch_has_its_method() -> None:
     """Reader.answer finds the method of each kind of fetch, and only of those."""
 
     def told(name):
-        @immediate
+        @as_operation
         def method(self, fetch):
             return name
 

@@ -11,7 +11,7 @@ import threading
 import pytest
 from interrupting import signals
 
-from linkstore.core.processes import slow_collector
+from linkstore.core.processes import infrequent_gc
 
 
 @pytest.fixture(autouse=True)
@@ -33,11 +33,11 @@ def test_after_an_interrupt_anywhere_the_next_use_restores_the_thresholds() -> N
             try:
                 signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00002, 0.0005))
                 while True:
-                    with slow_collector():
+                    with infrequent_gc():
                         pass
             except KeyboardInterrupt:
                 interrupts += 1
-            with slow_collector():
+            with infrequent_gc():
                 pass
             assert gc.get_threshold() == before
     assert interrupts == 300
@@ -45,8 +45,8 @@ def test_after_an_interrupt_anywhere_the_next_use_restores_the_thresholds() -> N
 
 def test_collections_are_rare_inside_and_as_before_afterwards() -> None:
     gc.set_threshold(700, 9, 8)
-    with slow_collector():
-        with slow_collector():
+    with infrequent_gc():
+        with infrequent_gc():
             assert gc.get_threshold() == (20_000, 9, 8)
         assert gc.get_threshold() == (20_000, 9, 8)
     assert gc.get_threshold() == (700, 9, 8)
@@ -54,7 +54,7 @@ def test_collections_are_rare_inside_and_as_before_afterwards() -> None:
 
 def test_they_are_as_before_after_an_error() -> None:
     before = gc.get_threshold()
-    with pytest.raises(ZeroDivisionError), slow_collector():
+    with pytest.raises(ZeroDivisionError), infrequent_gc():
         raise ZeroDivisionError
     assert gc.get_threshold() == before
 
@@ -62,7 +62,7 @@ def test_they_are_as_before_after_an_error() -> None:
 @pytest.mark.parametrize("own", [(0, 10, 10), (50_000, 10, 10)], ids=["none", "rarer"])
 def test_whoever_has_them_rarer_keeps_that(own) -> None:
     gc.set_threshold(*own)
-    with slow_collector():
+    with infrequent_gc():
         assert gc.get_threshold() == own
     assert gc.get_threshold() == own
 
@@ -72,12 +72,12 @@ def test_collections_stay_rare_until_the_last_of_two_threads_is_done() -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with slow_collector():
+        with infrequent_gc():
             entered.set()
             leave.wait(5)
 
     thread = threading.Thread(target=hold)
-    with slow_collector():
+    with infrequent_gc():
         thread.start()
         assert entered.wait(5)
     assert gc.get_threshold()[0] == 20_000

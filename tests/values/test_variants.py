@@ -10,7 +10,7 @@ from stores import embedding
 
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore.errors import LinkError
-from linkstore.extract.names import Variants, normalize_name
+from linkstore.extract.names import NameNormalizer, normalize_name
 from linkstore.strategies import Eager
 
 ALIASES = {"Compound Alpha": ["ALPHA", "CA-1"]}
@@ -75,7 +75,7 @@ def test_the_rule_is_idempotent():
 
 
 def test_variants_meet_in_one_group():
-    variants = Variants({"entity"}, ALIASES)
+    variants = NameNormalizer({"entity"}, ALIASES)
     documents = [
         naming("a", "Compound Alpha"),
         naming("b", "compound-alpha", "ALPHA"),
@@ -84,7 +84,7 @@ def test_variants_meet_in_one_group():
         naming("e", "ALPHA", kind="keyword"),
     ]
     with LinkStore(embedding()) as store:
-        store.add_documents(variants.applied(documents))
+        store.add_documents(variants.copies(documents))
         (met,) = store.neighbours("a").outgoing
         assert (met.link.tag, sorted(met.ids)) == ("compound alpha", ["b", "c"])
         assert store.neighbours("e").outgoing[0].link.tag == "ALPHA"  # of another kind
@@ -94,7 +94,7 @@ def test_variants_meet_in_one_group():
 
 
 def test_a_stored_corpus_is_joined_without_embedding_it_again():
-    variants = Variants(["entity"], ALIASES)
+    variants = NameNormalizer(["entity"], ALIASES)
     documents = [
         naming(f"{n:04}", ("Compound Alpha", "ALPHA", "compound_alpha", "Beta")[n % 4]) for n in range(1100)
     ]
@@ -102,16 +102,16 @@ def test_a_stored_corpus_is_joined_without_embedding_it_again():
         store.add_documents(documents)
         before = variants.report(store)
         store.embeddings.__dict__["embed_documents"] = None  # nothing may be embedded
-        assert variants.apply(store) == 1100
+        assert variants.rewrite(store) == 1100
         assert store.survey().groups == 2
-        assert variants.apply(store) == 0
+        assert variants.rewrite(store) == 0
         assert variants.report(store) == before
         assert store.get_by_ids(["0001"])[0].metadata["links"][0]["label"] == "ALPHA"
         assert store.verify().sound
 
 
 def test_the_report_names_merges_with_their_spellings():
-    variants = Variants({"entity"}, ALIASES)
+    variants = NameNormalizer({"entity"}, ALIASES)
     documents = [
         naming("a", "Compound Alpha"),
         naming("b", "ALPHA"),
@@ -122,7 +122,7 @@ def test_the_report_names_merges_with_their_spellings():
     (merge,) = report
     assert (merge.name, dict(merge.spellings)) == ("compound alpha", {"ALPHA": 2, "Compound Alpha": 1})
     assert str(merge) == "compound alpha: 'ALPHA' 2, 'Compound Alpha' 1"
-    assert variants.report(variants.applied(documents)) == report
+    assert variants.report(variants.copies(documents)) == report
 
 
 @pytest.mark.parametrize(
@@ -137,12 +137,12 @@ def test_the_report_names_merges_with_their_spellings():
 )
 def test_aliases_that_contradict_each_other_are_refused(aliases):
     with pytest.raises(LinkError):
-        Variants({"entity"}, aliases)
+        NameNormalizer({"entity"}, aliases)
 
 
 def test_kinds_are_a_list():
     with pytest.raises(LinkError, match="list of kinds"):
-        Variants("entity")
+        NameNormalizer("entity")
 
 
 def test_links_that_become_one_are_one():
@@ -151,6 +151,6 @@ def test_links_that_become_one_are_one():
         Link.bidir(kind="entity", tag=tag, weight=weight) for tag, weight in (("X-1", 0.9), ("x 1", 0.4))
     )
     add_links(made, weak, strong)
-    (document,) = Variants({"entity"}).applied([made])
+    (document,) = NameNormalizer({"entity"}).copies([made])
     (link,) = get_links(document)
     assert (link.tag, link.weight) == ("x 1", 0.9)

@@ -99,7 +99,7 @@ def test_a_search_that_is_interrupted_is_not_counted():
         with pytest.raises(KeyboardInterrupt):
             store.search("a")
         assert watch.vitals().searches == 0
-        assert watch.unanswered() == ()
+        assert watch.list_unanswered() == ()
 
 
 def test_a_search_whose_embedding_fails_has_found_nothing():
@@ -111,7 +111,7 @@ def test_a_search_whose_embedding_fails_has_found_nothing():
         store.add_texts(["a"])
         with pytest.raises(ConnectionError):
             store.search("a")
-        assert [one.reason for one in watch.unanswered()] == ["no answer"]
+        assert [one.reason for one in watch.list_unanswered()] == ["no answer"]
         assert [alarm.name for alarm in watch.alarms()] == ["empty"]
 
 

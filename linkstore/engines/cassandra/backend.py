@@ -24,21 +24,21 @@ from linkstore.engines.cassandra.members import GroupReader
 from linkstore.engines.cassandra.reader import CassandraReader
 from linkstore.engines.cassandra.reading import (
     EXPIRING_RANGES,
+    ReadScope,
     RowFetcher,
-    Scope,
     SearchHistory,
 )
 from linkstore.engines.cassandra.repair import RowInspection, read_links
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables, can_name_tables
 from linkstore.engines.contract import (
-    Change,
     Finding,
     Manifest,
     PageEntry,
     Record,
     StoredLinks,
-    Written,
+    WriteBatch,
+    WriteCounts,
     check_dimension,
 )
 from linkstore.errors import CapabilityError, StoreClosedError, StoreNotFoundError
@@ -99,7 +99,7 @@ class CassandraBackend(Backend):
         self._derived = DerivedRows(self._fetcher, self._buckets, lexical=recorded.lexical)
         self._derived_members = DerivedRows(self._fetcher, self._buckets, lexical=False, listed=False)
 
-    def beside(self, name: str, *, create: bool) -> CassandraBackend:
+    def open_sibling(self, name: str, *, create: bool) -> CassandraBackend:
         """Open a further store over the same session, in tables whose names end with this name.
 
         Raises:
@@ -140,11 +140,11 @@ class CassandraBackend(Backend):
         self._manifest = yield from tables.claim_embedding(manifest, self._nodes, self._clock.now())
         return self._manifest
 
-    def write(self, change: Change) -> EngineOperation[Written]:
+    def write(self, change: WriteBatch) -> EngineOperation[WriteCounts]:
         """Write in an order that leaves the store consistent if the client stops after any statement."""
         put, put_pages = tuple(change.put), tuple(change.put_pages)
         dimension = (yield from self.manifest()).dimension
-        change = Change(
+        change = WriteBatch(
             put=put,
             remove=() if dimension is None else tuple(change.remove),
             put_pages=put_pages,
@@ -155,7 +155,7 @@ class CassandraBackend(Backend):
         for version in versions.values():
             version.check_size(self._settings.max_document_bytes)
         yield from self.record_names(collect_record_names(put))
-        writer = writing.ChangeWriter(
+        writer = writing.CassandraWriter(
             self._fetcher,
             self._clock,
             self._derived,
@@ -165,10 +165,12 @@ class CassandraBackend(Backend):
         )
         return (yield from writer.apply(change, list(versions.values())))
 
-    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> EngineOperation[Written]:
+    def relink(
+        self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
+    ) -> EngineOperation[WriteCounts]:
         """Write only the column of links and the members derived from it."""
         if not (yield from self._is_claimed()):
-            return Written()
+            return WriteCounts()
         yield from self.record_names(collect_names({}, list(chain.from_iterable(links.values()))))
         relinker = writing.Relinker(self._fetcher, self._derived_members)
         return (yield from relinker.replace(kinds, links))
@@ -268,7 +270,7 @@ class CassandraBackend(Backend):
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> EngineOperation[T]:
         """Read what the plan fetches, and keep of each document what was read first."""
         claimed = yield from self._is_claimed()
-        within = Scope(scope, self._fetcher, self._settings.scan_limit, self._history)
+        within = ReadScope(scope, self._fetcher, self._settings.scan_limit, self._history)
         replicated = self._placement.is_replicated
         reader = CassandraReader(within, self._members, self._words, replicated=replicated, empty=not claimed)
         return (yield from answer_plan(plan, reader.answer))

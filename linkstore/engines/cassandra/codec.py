@@ -398,7 +398,7 @@ class DocumentVersion:
         ]
         return max(found, default=None)
 
-    def passing(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
+    def filter_groups(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
         """Return the groups of one side for links whose data pass a condition.
 
         The data are only in the JSON.

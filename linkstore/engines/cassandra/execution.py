@@ -1,9 +1,9 @@
 """Runs statements over a session of the driver, blocking or on an event loop: all waiting happens here.
 
 One generator carries out the statements of an operation, for blocking and awaiting callers alike: it sends
-them, a bounded number at once, and waits for what they come to, which the driver's thread puts into an
-:class:`Inbox`. After a failure it sends nothing until all statements under way are answered and a pause is
-over; then the failed ones come first.
+them, a bounded number at once, and waits for what they come to, which the driver's thread puts into
+:class:`Completions`. After a failure it sends nothing until all statements under way are answered and a
+pause is over; then the failed ones come first.
 
 The driver converts a vector<float, n> to a list, at about 0.3 µs per component. So vectors are left as bytes,
 and sets and tuples too, which in these tables are links and states. :mod:`.codec` parses and packs them.
@@ -116,7 +116,7 @@ class Attempts:
     future: Any = None
 
 
-class Flight:
+class StatementBatch:
     """The statements of one operation.
 
     Args:
@@ -164,7 +164,7 @@ class Flight:
             self.ready.appendleft(attempts)
 
 
-class Inbox:
+class Completions:
     """What requests came to: the driver's thread puts it in, one thread or event loop waits for it.
 
     Attributes:
@@ -270,7 +270,7 @@ class Executor:
             raise self._ended(requests.what)
         for cql in {statement.cql: None for statement in requests.statements if statement.level != "schema"}:
             yield from self._prepare_patiently(cql, requests.what)
-        flight, inbox = Flight(requests), Inbox()
+        flight, inbox = StatementBatch(requests), Completions()
         levels = {statement.level for statement in requests.statements}
         limit = self._writing if "write" in levels else self._reading
         while flight.ready or flight.running or flight.failed:
@@ -288,12 +288,12 @@ class Executor:
                 self._take(flight, *inbox.items.popleft())
         return flight.answers
 
-    def _send(self, attempts: Attempts, inbox: Inbox, what: str) -> None:
+    def _send(self, attempts: Attempts, inbox: Completions, what: str) -> None:
         """Send a statement without waiting for its answer, which goes to the inbox.
 
         This is the driver's ``execute_async``, with another row factory and protocol handler, which leaves
         vectors, sets and tuples as bytes. It has no timeout, because the driver makes a timer for each, and
-        wakes its thread for it; see :meth:`Flight.expire`.
+        wakes its thread for it; see :meth:`StatementBatch.expire`.
         """
         statement, session, now = attempts.statement, self.session, time.monotonic()
         attempts.since = attempts.since or now
@@ -333,7 +333,9 @@ class Executor:
         bound.fetch_size = PAGE_ROWS if statement.limit is None or statement.limit > PAGE_ROWS else None
         return bound
 
-    def _take(self, flight: Flight, attempts: Attempts, future: Any, is_error: bool, result: Any) -> None:
+    def _take(
+        self, flight: StatementBatch, attempts: Attempts, future: Any, is_error: bool, result: Any
+    ) -> None:
         """Take what a request came to: rows, after which there may be more to ask for, or an error."""
         if attempts.future is not future:
             return  # the driver may call twice for one request

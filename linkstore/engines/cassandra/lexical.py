@@ -38,7 +38,7 @@ from linkstore.engines.cassandra.derived import (
     compute_stamp,
     list_partitions,
 )
-from linkstore.engines.cassandra.reading import MetDocuments, Scope, remember
+from linkstore.engines.cassandra.reading import PlanDocuments, ReadScope, remember
 from linkstore.engines.cassandra.statements import Requests, Statement, send
 from linkstore.errors import CapabilityError, FilterError
 
@@ -97,7 +97,7 @@ class CorpusStatistics:
     def __init__(self) -> None:
         self._last: dict[str, tuple[CorpusTotals, float]] = {}
 
-    def known(self, scope: Condition = EVERYTHING) -> CorpusTotals | None:
+    def get_totals(self, scope: Condition = EVERYTHING) -> CorpusTotals | None:
         """Return the last count of the documents in a scope, or None if it is not recent enough."""
         totals, until = self._last.get(scope.key, (CorpusTotals(), 0.0))
         return totals if totals.documents > MAX_ALWAYS_COUNTED and time.monotonic() < until else None
@@ -229,7 +229,7 @@ class WordRows:
         """The partitions with more rows."""
         return [part for part in self.parts if part.more]
 
-    def having(self, share: float = 1.0) -> int:
+    def count_documents(self, share: float = 1.0) -> int:
         """Return the number of documents with the word, see :meth:`PostingReading.count`."""
         return int(sum(part.count(share) for part in self.parts))
 
@@ -268,7 +268,7 @@ class WordSearch:
         self._corpus = corpus
         self._indexed = indexed
 
-    def look_up(self, words: Sequence[str], scope: Scope) -> EngineOperation[WordLookup]:
+    def look_up(self, words: Sequence[str], scope: ReadScope) -> EngineOperation[WordLookup]:
         """Read the documents of the words that are not left out, and count all documents if necessary.
 
         Only documents of the scope are read and counted.
@@ -287,14 +287,16 @@ class WordSearch:
             return WordLookup(taken=(), left=(), totals=CorpusTotals())
         first = -(-FIRST_POSTINGS // self._buckets)
         found = {word: WordRows(word, self._make_readings(word, first)) for word in asked}
-        totals = self._corpus.known(scope.condition)
+        totals = self._corpus.get_totals(scope.condition)
         counting = [] if totals else self._make_count_readings()
         yield from self._read([*(part for rows in found.values() for part in rows.parts), *counting], scope)
         if totals is None:
             totals = count_documents(counting)
             self._corpus.learn(totals, scope.condition)
         while True:
-            having = {word: min(rows.having(_SURE_SHARE), POSTINGS + 1) for word, rows in found.items()}
+            having = {
+                word: min(rows.count_documents(_SURE_SHARE), POSTINGS + 1) for word, rows in found.items()
+            }
             taken, left = select_affordable(having)
             growing = [found[word] for word in taken if found[word].read <= POSTINGS]
             unfinished = [part for rows in growing for part in rows.unfinished]
@@ -311,7 +313,7 @@ class WordSearch:
         parts = EVERY_DOCUMENT_SHARDS * self._buckets
         return self._make_readings(EVERY_DOCUMENT, -(-COUNT_SAMPLE_SIZE // parts), MAX_COUNTED // parts)
 
-    def _read(self, readings: Sequence[PostingReading], scope: Scope) -> EngineOperation[None]:
+    def _read(self, readings: Sequence[PostingReading], scope: ReadScope) -> EngineOperation[None]:
         """Read until each reading has the wanted rows, or looked at enough, or there are no more.
 
         A count does not have to read all documents of a scope, so they do not count to its limit.
@@ -333,7 +335,7 @@ class WordSearch:
             growth *= _POSTING_PAGE_GROWTH
 
 
-def _choose_page_size(reading: PostingReading, growth: int, scope: Scope) -> int:
+def _choose_page_size(reading: PostingReading, growth: int, scope: ReadScope) -> int:
     """Return how many rows to read next: all that are wanted, or a page if some will be skipped."""
     if scope.everything:
         return reading.wanted - len(reading.rows)
@@ -354,14 +356,14 @@ class LexicalCandidates:
         scan_limit: Maximum number of documents to read.
     """
 
-    def __init__(self, known: MetDocuments, found: WordLookup, fetch: Lexical, scan_limit: int) -> None:
+    def __init__(self, known: PlanDocuments, found: WordLookup, fetch: Lexical, scan_limit: int) -> None:
         self._known = known
         self._fetch = fetch
         self._may_read = scan_limit
         self._left = tuple(found.left)
         self._sampled = tuple(rows.word for rows in found.taken if rows.unfinished)
         self._words = [rows.word for rows in found.taken]
-        having = [rows.having() for rows in found.taken]
+        having = [rows.count_documents() for rows in found.taken]
         self._having = dict(zip(self._words, having, strict=True))
         documents = max([round(found.totals.documents), *having])  # the count may be older than the postings
         self._average = found.totals.average
@@ -380,7 +382,7 @@ class LexicalCandidates:
             if row is not None and row.unread and compute_stamp(row) not in self._stamp[self.refs == ref]
         ]
 
-    def undecided(self) -> list[int]:
+    def list_undecided(self) -> list[int]:
         """Return the documents to read next, none if the best are known.
 
         Raises:
@@ -407,7 +409,11 @@ class LexicalCandidates:
         order = self._best(self._fetch.k)
         refs, score = self.refs[order], self._score[order]
         return LexicalMatches(
-            refs=refs, score=score, left_out=self._left, sampled=self._sampled, having=self._having
+            refs=refs,
+            score=score,
+            left_out=self._left,
+            sampled=self._sampled,
+            document_frequency=self._having,
         )
 
     def _score_all(self, found: WordLookup) -> None:

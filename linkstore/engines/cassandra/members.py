@@ -35,7 +35,7 @@ from linkstore.core.plans import (
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket, pack_member_state
-from linkstore.engines.cassandra.reading import MetDocuments, RowFetcher, ScopeCheck, remember
+from linkstore.engines.cassandra.reading import PlanDocuments, RowFetcher, ScopeCheck, remember
 from linkstore.engines.cassandra.statements import Requests, Statement, send
 
 ReadMember = tuple[str, str, bytes | None]
@@ -158,7 +158,7 @@ class MemberPool:
 
     def __init__(
         self,
-        known: MetDocuments,
+        known: PlanDocuments,
         tags: Sequence[tuple[str, str]],
         groups: Sequence[Sequence[ReadMember]],
         fetch: Members,
@@ -199,7 +199,7 @@ class MemberPool:
         self.filtered_links = int(np.count_nonzero(~passes))
         self._keep(passes)
 
-    def undecided(self) -> list[int]:
+    def list_undecided(self) -> list[int]:
         """Return the documents to read next, none if the result is determined."""
         self._update()
         if not len(self.refs):
@@ -209,7 +209,7 @@ class MemberPool:
         unread: list[int] = sort_unique(self.refs[wanted]).tolist()
         return unread
 
-    def reached(self) -> ReachedMembers:
+    def select_reached(self) -> ReachedMembers:
         """Return the first ``take`` of each group by similarity, then id, once nothing is undecided."""
         order = select_by_group(
             self._owner, self._similarity, self._fetch.take, lambda at: self._known.ids_of(self.refs[at])

@@ -25,13 +25,13 @@ from linkstore.engines.cassandra.members import GroupReader, MemberPool, ReadMem
 from linkstore.engines.cassandra.reading import (
     FEW_NEAR_LIFETIME,
     MAX_REMEMBERED_FILTERS,
-    MetDocuments,
-    Scope,
+    PlanDocuments,
+    ReadScope,
     make_search,
     remember,
 )
 from linkstore.engines.cassandra.statements import Requests, send
-from linkstore.engines.contract import Reader, immediate
+from linkstore.engines.contract import Reader, as_operation
 from linkstore.errors import FilterError, StoreBusyError
 
 MAX_CANDIDATES: Final = 1000
@@ -85,14 +85,14 @@ class CassandraReader(Reader):
     """
 
     def __init__(
-        self, scope: Scope, members: GroupReader, words: WordSearch, *, replicated: bool, empty: bool
+        self, scope: ReadScope, members: GroupReader, words: WordSearch, *, replicated: bool, empty: bool
     ) -> None:
         self._scope = scope
         self._members = members
         self._words = words
         self._replicated = replicated
         self._empty = empty
-        self._known = MetDocuments()
+        self._known = PlanDocuments()
         self._groups: dict[tuple[str, str], int] = {}
         """The link groups met, with their refs, in the order of these."""
 
@@ -234,7 +234,7 @@ class CassandraReader(Reader):
             scores = self._compute_similarities(kept, fetch.vector)
         return plans.Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
 
-    @immediate
+    @as_operation
     def groups(self, fetch: plans.Groups) -> plans.Memberships:
         """Take link groups from the links of documents that were read."""
         kinds: dict[str, int] = {}
@@ -284,9 +284,9 @@ class CassandraReader(Reader):
         if not (fetch.filter.always and fetch.links.always):
             yield from self._read(pool.refs.tolist())
             pool.filter(self._find_passing)
-        while undecided := pool.undecided():
+        while undecided := pool.list_undecided():
             yield from self._read(undecided)
-        return pool.reached()
+        return pool.select_reached()
 
     def _read_groups(
         self, tags: Sequence[tuple[str, str]], fetch: plans.Members
@@ -312,26 +312,26 @@ class CassandraReader(Reader):
         candidates = LexicalCandidates(self._known, found, fetch, self._scope.limit)
         while True:
             yield from self._read_texts(candidates.find_changed())
-            if not (undecided := candidates.undecided()):
+            if not (undecided := candidates.list_undecided()):
                 return candidates.matches()
             yield from self._read(undecided)
 
-    @immediate
+    @as_operation
     def matching(self, fetch: plans.Matching) -> Bools:
         """Evaluate the filter on the metadata of documents that were read."""
         return self._find_passing(fetch.filter, fetch.refs)
 
-    @immediate
+    @as_operation
     def vectors(self, fetch: plans.Vectors) -> Floats:
         """Return vectors of documents that were read."""
         return self._known.vectors(fetch.refs.tolist())
 
-    @immediate
+    @as_operation
     def ids(self, fetch: plans.Ids) -> list[str]:
         """Return ids of documents met so far."""
         return self._known.ids_of(fetch.refs)
 
-    @immediate
+    @as_operation
     def tags(self, fetch: plans.Tags) -> list[tuple[str, str]]:
         """Return tags of link groups met so far."""
         met = list(self._groups)

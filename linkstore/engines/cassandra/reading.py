@@ -73,7 +73,7 @@ ScopeCheck = Callable[[Sequence[str]], EngineOperation[set[str]]]
 """Finds out which of some documents, named by id, are in a scope."""
 
 
-class MetDocuments:
+class PlanDocuments:
     """The documents met by a plan: the refs of their ids, and the rows of those that were read, None if gone.
 
     What was read of a document first is kept, so all answers about it are of one state.
@@ -132,7 +132,7 @@ class MetDocuments:
             return {}
         key = ref, side, links.key
         if key not in self._weights:
-            self._weights[key] = row.passing(side, links)
+            self._weights[key] = row.filter_groups(side, links)
         return self._weights[key]
 
     def vectors(self, refs: Sequence[int]) -> Floats:
@@ -385,7 +385,7 @@ def remember(values: dict[K, V], key: K, value: V, most: int) -> None:
     values[key] = value
 
 
-class Scope:
+class ReadScope:
     """The documents that exist for a plan, each of which is checked once.
 
     There are two ways to check many documents: read the metadata of each, or, if the filter has an equality

@@ -58,7 +58,7 @@ from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement, run_each, run_writes, send
 from linkstore.engines.cassandra.tables import find_shard, forget_accesses, read_entry_times
-from linkstore.engines.contract import Change, PageEntry, Written
+from linkstore.engines.contract import PageEntry, WriteBatch, WriteCounts
 from linkstore.errors import ClockSkewError, StoreBusyError, StoreUnavailableError
 
 DOCUMENT_BATCH_SIZES: Final = (3, 2, 1)
@@ -155,7 +155,7 @@ def make_document_writes(
 
 
 @dataclass(slots=True)
-class ChangeWriter:
+class CassandraWriter:
     """Carries out one change.
 
     Args:
@@ -181,7 +181,7 @@ class ChangeWriter:
         """Seconds until what is written expires, 0: never."""
         return self.settings.ttl or 0
 
-    def apply(self, change: Change, versions: Sequence[DocumentVersion]) -> EngineOperation[Written]:
+    def apply(self, change: WriteBatch, versions: Sequence[DocumentVersion]) -> EngineOperation[WriteCounts]:
         """Write the change, some documents at a time, then its page entries.
 
         Args:
@@ -196,7 +196,7 @@ class ChangeWriter:
         for ids in split_batches(removed, DOCUMENTS_PER_TIMESTAMP):
             counts += yield from self._remove_part(ids)
         yield from self._write_pages(change)
-        return Written(**counts)
+        return WriteCounts(**counts)
 
     def _put_part(self, versions: Sequence[DocumentVersion]) -> EngineOperation[Counter[str]]:
         known, times = yield from self._read([version.id for version in versions])
@@ -348,7 +348,7 @@ class ChangeWriter:
                 " the server, then write them again."
             )
 
-    def _write_pages(self, change: Change) -> EngineOperation[None]:
+    def _write_pages(self, change: WriteBatch) -> EngineOperation[None]:
         put = {(page.source, page.url): page for page in change.put_pages}
         removed = [name for name in dict.fromkeys(change.remove_pages) if name not in put]
         known = yield from read_entry_times((*put, *removed))
@@ -394,7 +394,7 @@ class Relinker:
 
     def replace(
         self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
-    ) -> EngineOperation[Written]:
+    ) -> EngineOperation[WriteCounts]:
         """Replace the links of these kinds.
 
         Raises:
@@ -410,7 +410,7 @@ class Relinker:
             left = yield from self._try(known, after)
             changed |= {version.id for version in after} - set(left)
             if not left:
-                return Written(updated=len(changed), unchanged=len(found - changed))
+                return WriteCounts(updated=len(changed), unchanged=len(found - changed))
         raise StoreBusyError(
             f"the links of {len(left)} documents ({', '.join(map(repr, left[:3]))}) could not be replaced:"
             f" other writers changed them during each of {MAX_RELINK_TRIES} tries; try again later"

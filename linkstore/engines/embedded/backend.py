@@ -17,29 +17,29 @@ from linkstore.core.calls import answer_plan, run, run_in_thread
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.links import Link
 from linkstore.core.plans import EngineOperation, Plan
-from linkstore.core.processes import slow_collector
+from linkstore.core.processes import infrequent_gc
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import (
-    Change,
     Finding,
     Manifest,
     PageEntry,
     Record,
     StoredLinks,
-    Written,
+    WriteBatch,
+    WriteCounts,
+    as_operation,
     check_dimension,
-    immediate,
 )
 from linkstore.engines.embedded import schema, verification
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.filters import StoreView
-from linkstore.engines.embedded.location import FORKS, Place
+from linkstore.engines.embedded.location import FORKS, StoreFolder
 from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
 from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.reader import EmbeddedReader, read_links
-from linkstore.engines.embedded.writing import ChangeWriter, add_words, prepare_records, prepare_relinked
+from linkstore.engines.embedded.writing import EmbeddedWriter, add_words, prepare_records, prepare_relinked
 from linkstore.errors import BackendError, CapabilityError, StoreClosedError, StoreNotFoundError
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class EmbeddedBackend(Backend):
     ) -> None:
         require(EmbeddedSettings, "an EmbeddedSettings", **omit_none(settings=settings))
         self._settings = settings or EmbeddedSettings()
-        self._place = None if str(path) == MEMORY else Place(path)
+        self._place = None if str(path) == MEMORY else StoreFolder(path)
         self.folder = Path(MEMORY) if self._place is None else self._place.folder
         self._closed = False
         self._manifest = Manifest()
@@ -80,7 +80,7 @@ class EmbeddedBackend(Backend):
         self._opened = OpenStore(self._place, self._settings)
         self._opened.at_open()
 
-    def beside(self, name: str, *, create: bool) -> EmbeddedBackend:
+    def open_sibling(self, name: str, *, create: bool) -> EmbeddedBackend:
         """Return the backend of another store, which lies in a subfolder of this name.
 
         Raises:
@@ -127,7 +127,7 @@ class EmbeddedBackend(Backend):
             raise StoreClosedError(f"the store {place} is closed; open it again")
         return self._database
 
-    @immediate
+    @as_operation
     def manifest(self) -> Manifest:
         """Read the table of settings, until it records an embedding, which never changes afterwards."""
         database = self._current()
@@ -135,7 +135,7 @@ class EmbeddedBackend(Backend):
             self._manifest = database.read(_read_manifest)
         return self._manifest
 
-    @immediate
+    @as_operation
     def claim(self, manifest: Manifest) -> Manifest:
         """Write to the table of settings, if it has no manifest."""
 
@@ -148,75 +148,75 @@ class EmbeddedBackend(Backend):
 
         return self._current().write(record_once)
 
-    @immediate
-    @slow_collector()
-    def write(self, change: Change) -> Written:
+    @as_operation
+    @infrequent_gc()
+    def write(self, change: WriteBatch) -> WriteCounts:
         """Write in one transaction."""
         self._current()
         prepared = prepare_records(change.put)
         if prepared:
             prepared = self._current().read(lambda connection: add_words(connection, prepared))
 
-        def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
+        def apply(connection: apsw.Connection, writer: EmbeddedWriter) -> WriteCounts:
             check_dimension(change.put, schema.read_settings(connection).get("dimension"))
             return writer.apply(change, prepared)
 
         return self._write(apply)
 
-    @immediate
-    @slow_collector()
-    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> Written:
+    @as_operation
+    @infrequent_gc()
+    def relink(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> WriteCounts:
         """Read the documents and write them again, in one transaction."""
 
-        def apply(connection: apsw.Connection, writer: ChangeWriter) -> Written:
+        def apply(connection: apsw.Connection, writer: EmbeddedWriter) -> WriteCounts:
             changed, unchanged = prepare_relinked(connection, kinds, links)
-            return dataclasses.replace(writer.apply(Change(), changed), unchanged=unchanged)
+            return dataclasses.replace(writer.apply(WriteBatch(), changed), unchanged=unchanged)
 
         return self._write(apply)
 
-    def _write(self, apply: Callable[[apsw.Connection, ChangeWriter], Written]) -> Written:
+    def _write(self, apply: Callable[[apsw.Connection, EmbeddedWriter], WriteCounts]) -> WriteCounts:
         """Run one write transaction, then take a snapshot if enough has changed since the last one."""
 
-        def work(connection: apsw.Connection) -> tuple[Written, dict[str, Any]]:
-            return apply(connection, ChangeWriter(connection)), schema.read_settings(connection)
+        def work(connection: apsw.Connection) -> tuple[WriteCounts, dict[str, Any]]:
+            return apply(connection, EmbeddedWriter(connection)), schema.read_settings(connection)
 
         written, settings = self._current().write(work)
         if not self._closed:  # a signal handler may have closed the store meanwhile; the change is committed
             self._store.after_write(settings)
         return written
 
-    @immediate
+    @as_operation
     def touch(self, times: Mapping[str, int]) -> int:
         """Write to the table of access times, in one transaction that changes nothing else."""
         database = self._current()
         return database.write(lambda connection: schema.record_accesses(connection, times)) if times else 0
 
-    @immediate
+    @as_operation
     def accessed(self, ids: Sequence[str]) -> dict[str, int]:
         """Read the table of access times."""
         return self._current().read(lambda connection: schema.read_accesses(connection, ids))
 
-    @immediate
+    @as_operation
     def pages(self, source: str | None, urls: Sequence[str] | None = None) -> list[PageEntry]:
         """Read the table of pages."""
         return self._current().read(lambda connection: schema.read_page_entries(connection, source, urls))
 
-    @immediate
+    @as_operation
     def page_digests(self, source: str | None) -> dict[tuple[str, str], str]:
         """Read the table of pages without the ids in it: seven times as fast as reading whole entries."""
         return self._current().read(lambda connection: schema.read_page_digests(connection, source))
 
-    @immediate
+    @as_operation
     def scan(self, after: str | None, limit: int) -> list[Record]:
         """Read the tables in the order of the index on ids."""
         return self._current().read(lambda connection: schema.read_records(connection, after, limit))
 
-    @immediate
+    @as_operation
     def links(self) -> StoredLinks:
         """Read the mirror's columns."""
         return self._view(read_links)
 
-    @immediate
+    @as_operation
     def read_notes(self, names: Sequence[str] | None) -> dict[str, str]:
         """Read the table of notes."""
         database = self._current()
@@ -224,37 +224,37 @@ class EmbeddedBackend(Backend):
             return {}
         return database.read(lambda connection: schema.read_notes(connection, names))
 
-    @immediate
+    @as_operation
     def add_notes(self, names: Collection[str]) -> None:
         """Write to the table of notes."""
         rows = [(name,) for name in names]
         self._current().write(lambda connection: connection.executemany(schema.ADD_NOTE, rows))
 
-    @immediate
+    @as_operation
     def exchange_note(self, name: str, value: str | None, expected: str | None) -> str | None:
         """Write to the table of notes, in one transaction."""
         return self._current().write(
             lambda connection: schema.exchange_note(connection, name, value, expected)
         )
 
-    @immediate
+    @as_operation
     def collect_names(self) -> Vocabulary:
         """Read the tables of documents and link groups."""
         return self._current().read(schema.collect_names)
 
-    @immediate
+    @as_operation
     def flush(self) -> None:
         """Take a snapshot if anything has changed since the last one and the store is large enough."""
         if not self._current().read_only:  # a process that can write takes the snapshots
             self._store.flush()
 
-    @immediate
+    @as_operation
     def compact(self) -> None:
         """Erase all deleted content from all files, and make the files as small as possible."""
         self._current()
         self._store.compact()
 
-    @immediate
+    @as_operation
     def inspect(self, *, repair: bool) -> list[Finding]:
         """Compare links, vectors, counts, files and memory with the documents. Repair rebuilds all of it."""
         found = self._current().read(self._inspect_tables, anew=True)
@@ -283,7 +283,7 @@ class EmbeddedBackend(Backend):
         self._store.derived.forget()
         self._store.flush()
 
-    @immediate
+    @as_operation
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> T:
         """Answer the plan in one read transaction."""
         return self._view(
@@ -293,7 +293,7 @@ class EmbeddedBackend(Backend):
         )
 
     def run(self, operation: EngineOperation[T]) -> T:
-        """Run the operation in the caller's thread. It waits for nothing: see :func:`immediate`."""
+        """Run the operation in the caller's thread. It waits for nothing: see :func:`as_operation`."""
         return run(operation)
 
     async def arun(self, operation: EngineOperation[T]) -> T:

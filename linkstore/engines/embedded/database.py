@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 import apsw
 
 from linkstore.core.processes import Lock
-from linkstore.engines.embedded.location import FORKS, Place, run_exclusively
+from linkstore.engines.embedded.location import FORKS, StoreFolder, run_exclusively
 from linkstore.engines.embedded.schema import check_format, create_tables
 from linkstore.errors import (
     BackendError,
@@ -52,7 +52,7 @@ CHECKPOINT_PAGES: Final = 1_000
 """The write-ahead log is folded into the database once it holds this many pages (4 MB)."""
 
 
-def open_connection(place: Place, *, durable: bool, create: bool = False) -> apsw.Connection:
+def open_connection(place: StoreFolder, *, durable: bool, create: bool = False) -> apsw.Connection:
     """Open a connection that may write.
 
     Args:
@@ -82,11 +82,12 @@ def open_connection(place: Place, *, durable: bool, create: bool = False) -> aps
     return connection
 
 
-def open_read_only(place: Place) -> apsw.Connection:
+def open_read_only(place: StoreFolder) -> apsw.Connection:
     """Open a connection that writes nothing, not even a lock file.
 
     If another process has the store open, the connection uses that process's lock files. Otherwise it reads
-    the database without locks, as an immutable file; the caller checks :meth:`.Place.fingerprint` for writes.
+    the database without locks, as an immutable file; the caller checks :meth:`.StoreFolder.fingerprint` for
+    writes.
 
     Raises:
         StoreReadOnlyError: If there is a write-ahead log that must be checkpointed first.
@@ -113,7 +114,7 @@ def open_read_only(place: Place) -> apsw.Connection:
     return connection
 
 
-def _configure_connection(connection: apsw.Connection, place: Place) -> None:
+def _configure_connection(connection: apsw.Connection, place: StoreFolder) -> None:
     for name, value in PRAGMAS.items():
         connection.pragma(name, value)
     connection.execute("SELECT 1 FROM sqlite_schema").fetchall()  # opens the log too, by its path
@@ -207,7 +208,7 @@ class Database:
         left_to_parent: Whether this is a forked child that has closed the connections it inherited.
     """
 
-    def __init__(self, place: Place, *, durable: bool) -> None:
+    def __init__(self, place: StoreFolder, *, durable: bool) -> None:
         self.place = place
         self.path = place.database
         self._pid_file = place.folder / "writer.pid"

@@ -17,7 +17,7 @@ import apsw
 import numpy as np
 import orjson
 
-from linkstore.core.processes import Lock, slow_collector
+from linkstore.core.processes import Lock, infrequent_gc
 from linkstore.engines.embedded.files import map_file, name_file, remove_others
 from linkstore.engines.embedded.filters import FilterCache, StoreView
 from linkstore.engines.embedded.memory import MEMORY
@@ -173,7 +173,7 @@ class DerivedData:
             held = replace(held, followed=settings.get(SNAPSHOT), ann=index)
         if held.mirror.change < min(floor, change):
             held = held.with_rows_of(make_empty_mirror(dimension))
-        with convert_row_errors("documents and links"), slow_collector():
+        with convert_row_errors("documents and links"), infrequent_gc():
             mirror = advance_mirror(held.mirror, connection, change)
             held = self._held = replace(held, mirror=mirror)
             if is_sparse(mirror):
@@ -243,7 +243,7 @@ class DerivedData:
             loaded = self.load(before, view=False)
         index = loaded[1] if loaded else AnnIndex.make(mirror.dimension)
         keys = mirror.keys.take(mirror.find_living(mirror.keys.count_up_to(index.covered)))
-        return index.extended(
+        return index.extend(
             keys,
             lambda wanted: mirror.vectors.take(mirror.keys.find(wanted)[0]),
             last_key,
@@ -263,7 +263,7 @@ class MemoryDerivedData(DerivedData):
     def load(self, snapshot: Snapshot, *, view: bool = True) -> tuple[Mirror | None, AnnIndex] | None:
         """Return the index, or a copy to add to."""
         index = self._indexes.get(snapshot.digest)
-        return None if index is None else (None, index if view else index.copied())
+        return None if index is None else (None, index if view else index.copy())
 
     def _save(self, index: AnnIndex, mirror: Mirror) -> str:
         index.mend(np.frombuffer(index.index.save(), np.uint8))

@@ -45,7 +45,7 @@ PATIENCE_SECONDS: Final = 5.0
 """How long a fork waits for transactions of other threads."""
 
 
-class Place:
+class StoreFolder:
     """The folder of a store and its database file.
 
     The path is made absolute and its symbolic links are followed once. So an open store stays in the same

@@ -35,7 +35,7 @@ from linkstore.engines.embedded.derived import (
 )
 from linkstore.engines.embedded.files import name_file
 from linkstore.engines.embedded.filters import StoreView
-from linkstore.engines.embedded.location import Place
+from linkstore.engines.embedded.location import StoreFolder
 from linkstore.engines.embedded.memory import MemoryDatabase
 from linkstore.errors import BackendError, StoreMovedError
 
@@ -191,7 +191,7 @@ class OpenStore:
         derived: What this process has derived from them, and its files.
     """
 
-    def __init__(self, place: Place | None, settings: EmbeddedSettings) -> None:
+    def __init__(self, place: StoreFolder | None, settings: EmbeddedSettings) -> None:
         self.pid = os.getpid()
         self._settings = settings
         self._builder = Builder(None if place is None else place.folder)
@@ -359,7 +359,7 @@ def _count_changes(settings: dict[str, Any]) -> tuple[int, int, int]:
 
 def take_snapshot(folder: str) -> None:
     """Take a snapshot of the store in a folder, unless another is being taken; see :class:`Builder`."""
-    place = Place(folder)
+    place = StoreFolder(folder)
     place.prepare(create=False)
     store = OpenStore(place, EmbeddedSettings())
     with contextlib.closing(store.database):

@@ -22,7 +22,7 @@ import apsw
 
 from linkstore.core.processes import Lock
 from linkstore.engines.embedded.database import Database, Pool, make_busy_handler
-from linkstore.engines.embedded.location import Place
+from linkstore.engines.embedded.location import StoreFolder
 from linkstore.engines.embedded.schema import create_tables
 from linkstore.errors import StoreBusyError
 
@@ -34,7 +34,7 @@ _MOST_BYTES: Final = 1 << 40
 """SQLite would allow a database in memory 1 GiB."""
 
 
-class MemoryPlace(Place):
+class MemoryPlace(StoreFolder):
     """The place of a store in memory, which is not in a folder."""
 
     def __init__(self) -> None:

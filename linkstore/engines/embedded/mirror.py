@@ -86,7 +86,7 @@ class Column:
         """The last row of a column of numbers, 0 if it has none."""
         return int(self.rows(len(self) - 1, len(self))[0]) if len(self) else 0
 
-    def extended(self, rows: Array) -> Column:
+    def extend(self, rows: Array) -> Column:
         """Return a column with rows added at the end. The amortised cost depends on these rows alone."""
         tail, needed = self.tail, self.size + len(rows)
         if needed > len(tail):
@@ -171,7 +171,7 @@ class SortedRun:
         starts = np.searchsorted(self.groups, wanted)
         return starts, np.searchsorted(self.groups, wanted, "right") - starts
 
-    def merged(self, later: SortedRun) -> SortedRun:
+    def merge(self, later: SortedRun) -> SortedRun:
         """Make one run of the entries of both."""
         return SortedRun.of(
             np.concatenate((self.groups, later.groups)), np.concatenate((self.entries, later.entries))
@@ -190,12 +190,12 @@ class LinkSide:
     weight: Column
     runs: tuple[SortedRun, ...]
 
-    def extended(self, weight: Array, group: Array) -> LinkSide:
+    def extend(self, weight: Array, group: Array) -> LinkSide:
         """Return this side with further entries (n,), of groups (n,)."""
         runs = (*self.runs, _sort_entries(weight, group, len(self.weight)))
         while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
-            runs = (*runs[:-2], runs[-2].merged(runs[-1]))
-        return LinkSide(self.weight.extended(weight), runs)
+            runs = (*runs[:-2], runs[-2].merge(runs[-1]))
+        return LinkSide(self.weight.extend(weight), runs)
 
     def counts(self, groups: Ints) -> Ints:
         """Count the entries of each group (g,)."""
@@ -227,7 +227,7 @@ class Mirror:
 
     Args:
         change: The last change that the mirror includes.
-        there: (n,) whether each document has not been removed.
+        alive: (n,) whether each document has not been removed.
         word_count: How many words the others have together.
         keys: Document keys, ascending.
         vectors: Document vectors.
@@ -240,7 +240,7 @@ class Mirror:
     """
 
     change: int
-    there: Bools
+    alive: Bools
     word_count: int
     keys: Column
     vectors: Column
@@ -257,7 +257,7 @@ class Mirror:
         kinds = arrays["kinds"]
         return cls(
             change=change,
-            there=np.ones(len(arrays["keys"]), np.bool_),
+            alive=np.ones(len(arrays["keys"]), np.bool_),
             word_count=int(arrays["words"].sum()),
             kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
             sides={
@@ -278,11 +278,11 @@ class Mirror:
     @property
     def living(self) -> int:
         """The number of documents that have not been removed."""
-        return int(np.count_nonzero(self.there))
+        return int(np.count_nonzero(self.alive))
 
     def find_living(self, start: int = 0) -> Ints:
         """Return the rows, from ``start`` on, of the documents that have not been removed."""
-        return start + np.flatnonzero(self.there[start:])
+        return start + np.flatnonzero(self.alive[start:])
 
     def links_of(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the link entries of documents, and for each the position of its document in ``rows``."""
@@ -334,12 +334,12 @@ def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> 
     keys = fetch_rows(connection, query, (mirror.change, mirror.keys.last))
     at, found = mirror.keys.find(np.array(keys, np.int64).reshape(-1))
     removed = at[found]
-    there = np.append(mirror.there, np.ones(len(added.keys) - len(mirror.keys), np.bool_))
-    there[removed] = False
+    alive = np.append(mirror.alive, np.ones(len(added.keys) - len(mirror.keys), np.bool_))
+    alive[removed] = False
     return replace(
         added,
         change=change,
-        there=there,
+        alive=alive,
         word_count=added.word_count - int(added.words.take(removed).sum()),
     )
 
@@ -370,16 +370,16 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
     kind = np.array([codes[name] for name in names], np.int32)[np.searchsorted(groups, group)]
     return replace(
         mirror,
-        keys=mirror.keys.extended(keys),
-        vectors=mirror.vectors.extended(vectors),
-        words=mirror.words.extended(words),
+        keys=mirror.keys.extend(keys),
+        vectors=mirror.vectors.extend(vectors),
+        words=mirror.words.extend(words),
         word_count=mirror.word_count + int(words.sum()),
-        link_group=mirror.link_group.extended(group),
-        link_document=mirror.link_document.extended((len(mirror.keys) + document).astype(np.int32)),
-        link_kind=mirror.link_kind.extended(kind),
+        link_group=mirror.link_group.extend(group),
+        link_document=mirror.link_document.extend((len(mirror.keys) + document).astype(np.int32)),
+        link_kind=mirror.link_kind.extend(kind),
         kinds=kinds,
         sides={
-            side: mirror.sides[side].extended(weight[known], group)
+            side: mirror.sides[side].extend(weight[known], group)
             for side, weight in zip(SIDES, weights, strict=True)
         },
     )

@@ -29,7 +29,7 @@ from linkstore.core.plans import (
     rank_best,
     select_by_group,
 )
-from linkstore.engines.contract import Reader, StoredLinks, immediate
+from linkstore.engines.contract import Reader, StoredLinks, as_operation
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.filters import StoreView
 from linkstore.engines.embedded.mirror import LinkSide, collect_columns
@@ -81,7 +81,7 @@ class EmbeddedReader(Reader):
         self._compared: tuple[Floats, Floats] | None = None
         self._postings: dict[str, lexical.Posting] = {}
 
-    @immediate
+    @as_operation
     def nearest(self, fetch: Nearest) -> Candidates:
         """Ask the index and compare with documents past it, or with all if a filter leaves too few."""
         if not fetch.k or not self._mirror.living:
@@ -96,7 +96,7 @@ class EmbeddedReader(Reader):
             scores, count = self._score(past, fetch.vector), max(fetch.k, PROPOSALS)
             while count <= max(MAX_PROPOSALS, mirror.living // _PROPOSED_SHARE, fetch.k):
                 proposed = self._find_rows(index.near(fetch.vector, count))
-                near, seen = self._score(proposed, fetch.vector), mirror.there[proposed]
+                near, seen = self._score(proposed, fetch.vector), mirror.alive[proposed]
                 best = self._first_passing(
                     np.concatenate((proposed[seen], past)), np.concatenate((near[seen], scores)), fetch
                 )
@@ -150,11 +150,11 @@ class EmbeddedReader(Reader):
 
     def _exist(self, rows: Ints) -> Bools:
         """Say whether each document (n,) exists for the plan."""
-        exist = self._mirror.there[rows]
+        exist = self._mirror.alive[rows]
         exist[exist] = self._holds(rows[exist])
         return exist
 
-    @immediate
+    @as_operation
     def find(self, fetch: Find) -> Candidates:
         """Look the ids up in the index on ids."""
         found = dict.fromkeys(fetch.ids)
@@ -166,7 +166,7 @@ class EmbeddedReader(Reader):
         scores = self._score(kept, fetch.vector)
         return Candidates(refs=kept, similarity=scores, filtered=int((~passing).sum()))
 
-    @immediate
+    @as_operation
     def groups(self, fetch: Groups) -> Memberships:
         """Read the documents' link entries."""
         mirror = self._mirror
@@ -189,13 +189,13 @@ class EmbeddedReader(Reader):
             filtered=int(np.count_nonzero(~passing)),
         )
 
-    @immediate
+    @as_operation
     def resolve(self, fetch: Resolve) -> Ints:
         """Look the tags up in the index on tags."""
         keys = find_groups(self._view.connection, fetch.tags)
         return np.array([keys.get(pair, -1) for pair in fetch.tags], dtype=np.int64)
 
-    @immediate
+    @as_operation
     def members(self, fetch: Members) -> ReachedMembers:
         """Read the runs of that side, and score every member once, however many groups it is in."""
         mirror, side = self._mirror, self._mirror.sides[fetch.side]
@@ -256,7 +256,7 @@ class EmbeddedReader(Reader):
             filtered_links=filtered_links,
         )
 
-    @immediate
+    @as_operation
     def lexical(self, fetch: Lexical) -> LexicalMatches:
         """Read the postings of the words, and score the documents with counts from within the scope."""
         mirror, documents = self._mirror, self._mirror.living
@@ -281,29 +281,31 @@ class EmbeddedReader(Reader):
             scoped=not self._scope.always,
         )
         best = self._first_passing(rows, scores, fetch)
-        return LexicalMatches(refs=best.refs, score=best.similarity, left_out=tuple(left), having=having)
+        return LexicalMatches(
+            refs=best.refs, score=best.similarity, left_out=tuple(left), document_frequency=having
+        )
 
-    @immediate
+    @as_operation
     def matching(self, fetch: Matching) -> Bools:
         """Look up what is known of the filter, and read the other documents."""
         return self._view.find_passing(fetch.filter, fetch.refs)
 
-    @immediate
+    @as_operation
     def vectors(self, fetch: Vectors) -> Floats:
         """Read the mirror's vectors."""
         return self._mirror.vectors.take(fetch.refs)
 
-    @immediate
+    @as_operation
     def ids(self, fetch: Ids) -> list[str]:
         """Read the table of documents."""
         return self._view.find_ids(fetch.refs)
 
-    @immediate
+    @as_operation
     def tags(self, fetch: Tags) -> list[tuple[str, str]]:
         """Read the table of link groups."""
         return read_tags(self._view.connection, fetch.groups)
 
-    @immediate
+    @as_operation
     def documents(self, fetch: Documents) -> list[StoredDocument]:
         """Read the table of documents."""
         keys = self._mirror.keys.take(fetch.refs).tolist()

@@ -118,7 +118,7 @@ class Twins:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def extended(self, nodes: Ints, keys: Ints) -> Twins:
+    def extend(self, nodes: Ints, keys: Ints) -> Twins:
         """Return these twins and further ones, whose keys are greater."""
         if not len(keys):
             return self
@@ -295,7 +295,7 @@ class AnnIndex:
         """Return vectors as the index stores them, after subtracting ``share`` of the centre."""
         return quantize(subtract_centre(vectors, share * self.centre))
 
-    def extended(
+    def extend(
         self,
         keys: Ints,
         vectors: Callable[[Ints], Floats],
@@ -323,7 +323,7 @@ class AnnIndex:
             nodes = np.array(list(map(known.setdefault, _hash_codes(codes), batch.tolist())))
             own = nodes == batch
             _add_codes(grown.index, batch[own], codes[own], threads=0 if len(batch) >= PARALLEL_FROM else 1)
-            grown = replace(grown, twins=grown.twins.extended(nodes[~own], batch[~own]))
+            grown = replace(grown, twins=grown.twins.extend(nodes[~own], batch[~own]))
         return replace(grown, covered=covered)
 
     def without_removed(self, living: Ints) -> AnnIndex:
@@ -364,7 +364,7 @@ class AnnIndex:
             _add_codes(self.index, lost, codes, threads=1)
         return bool(len(lost))
 
-    def copied(self) -> AnnIndex:
+    def copy(self) -> AnnIndex:
         """Return a copy, to add documents to while this one is searched."""
         _require_memory(self.index.memory_usage)
         copy = self.index.copy()
@@ -466,7 +466,7 @@ def _find_nearer(index: AnnIndex, mirror: Mirror, question: Floats) -> tuple[flo
     """Return the similarity of the tenth document found (-2 if fewer are), and how many are nearer."""
     rows, known = mirror.keys.find(index.near(question))
     rows = rows[known]
-    rows = rows[mirror.there[rows]]
+    rows = rows[mirror.alive[rows]]
     scores = mirror.vectors.take(rows) @ question
     tenth = float(np.partition(scores, -NEAREST)[-NEAREST]) if len(scores) >= NEAREST else -2.0
     return tenth, int(np.count_nonzero(scores > tenth + _ROUNDING))

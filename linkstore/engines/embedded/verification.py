@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 
 from linkstore.core.links import Link, parse_links
-from linkstore.engines.contract import Change, Finding
+from linkstore.engines.contract import Finding, WriteBatch
 from linkstore.engines.embedded import lexical, schema
 from linkstore.engines.embedded.derived import DerivedData, Snapshot, parse_snapshot
 from linkstore.engines.embedded.filters import StoreView
@@ -23,7 +23,7 @@ from linkstore.engines.embedded.mirror import (
     make_empty_mirror,
 )
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall, get_codes
-from linkstore.engines.embedded.writing import ChangeWriter
+from linkstore.engines.embedded.writing import EmbeddedWriter
 
 _EXAMPLES: Final = 5
 _ROWS_AT_ONCE: Final = 20_000
@@ -140,8 +140,8 @@ def rebuild_tables(connection: apsw.Connection) -> None:
         *_read_ids(connection, _CHECKS["documents without a vector"]),
         *_read_ids(connection, _CHECKS["vectors of the wrong length"]),
     ]
-    writer = ChangeWriter(connection)
-    writer.apply(Change(remove=lost), [])
+    writer = EmbeddedWriter(connection)
+    writer.apply(WriteBatch(remove=lost), [])
     rows: Iterator[Any] = iter(
         schema.fetch_rows(connection, "SELECT key, id, links FROM document ORDER BY key")
     )

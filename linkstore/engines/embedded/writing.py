@@ -16,7 +16,7 @@ from linkstore.core.documents import replace_kinds
 from linkstore.core.lexical import extract_document_terms
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.engines.bookkeeping import collect_record_names
-from linkstore.engines.contract import Change, PageEntry, Record, Written
+from linkstore.engines.contract import PageEntry, Record, WriteBatch, WriteCounts
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.schema import (
     COUNTERS,
@@ -123,7 +123,7 @@ def _prepare_record(record: Record) -> PreparedRecord:
     return PreparedRecord(record, body.decode(), None if linked is None else linked.decode(), digest)
 
 
-class ChangeWriter:
+class EmbeddedWriter:
     """Applies one change inside an open write transaction.
 
     Args:
@@ -136,7 +136,7 @@ class ChangeWriter:
         self._counters: dict[str, int] = {name: settings[name] for name in COUNTERS}
         self._counters["change"] += 1
 
-    def apply(self, change: Change, prepared: Sequence[PreparedRecord]) -> Written:
+    def apply(self, change: WriteBatch, prepared: Sequence[PreparedRecord]) -> WriteCounts:
         """Write the change, which the caller commits.
 
         Args:
@@ -158,7 +158,7 @@ class ChangeWriter:
         self._counters["documents"] += added - len(removed)
         if changed or removed:
             self.save_settings()
-        return Written(
+        return WriteCounts(
             added=added, updated=len(replaced), unchanged=len(prepared) - len(changed), removed=len(removed)
         )
 

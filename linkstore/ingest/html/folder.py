@@ -331,10 +331,10 @@ class FolderPages:
         found = self._titles.choose(self._read(file, content), file.url)
         chrome = self._find_chrome(file)
         found = chrome.without(found) if chrome else found
-        found = self._titles.told_apart(found, file.url)
+        found = self._titles.disambiguate(found, file.url)
         old = self._old_names(file)
         canonical = self._canonical(file, found)
-        believed = canonical is not None and self._claims.believed(canonical)
+        believed = canonical is not None and self._claims.trusts(canonical)
         known_as: tuple[str, ...] = ()
         if believed and canonical is not None and found.canonical is not None:
             known_as = (found.canonical if "://" in found.canonical else canonical,)

@@ -74,7 +74,7 @@ class NoteIndex:
             if owners
         }
 
-    def named(self, name: str, page: str) -> str | None:
+    def resolve_name(self, name: str, page: str) -> str | None:
         """Return the note that ``[[name]]`` means, or None if there is none.
 
         Args:
@@ -94,7 +94,7 @@ class NoteIndex:
             or self._loose.get(_loosen_name(name))
         )
 
-    def linked(self, path: str, page: str) -> str | None:
+    def resolve_path(self, path: str, page: str) -> str | None:
         """Return the note that a Markdown link means: relative to its page, else as ``[[path]]``.
 
         Args:
@@ -104,7 +104,7 @@ class NoteIndex:
         path = unquote(path)
         if path.startswith("/"):
             return self._at(path)
-        return self._at(posixpath.join(posixpath.dirname(page), path)) or self.named(path, page)
+        return self._at(posixpath.join(posixpath.dirname(page), path)) or self.resolve_name(path, page)
 
     def _file(self, path: str) -> str | None:
         """Return the note at a path from the root."""
@@ -234,7 +234,7 @@ class _NoteDialect(Dialect):
         return self._resolve(target), None
 
     def _find(self, target: str) -> str | None:
-        return self._notes.named(target.partition("#")[0], self._path)
+        return self._notes.resolve_name(target.partition("#")[0], self._path)
 
     def write_text(self, text: str, *, first: bool) -> str:
         """Return the text with links for its tags, and with the title of a callout."""
@@ -277,7 +277,7 @@ def _format_target(target: str) -> str:
 def _resolve_wikilink(target: str, page: str, notes: NoteIndex) -> str | None:
     """Return the URL of a wikilink, relative to its page, or None for a file that is not a note."""
     name, _, place = target.partition("#")
-    found = notes.named(name, page)
+    found = notes.resolve_name(name, page)
     suffix = posixpath.splitext(name.strip())[1]
     if found is None and suffix and not suffix[1:].isdigit() and " " not in suffix:
         found = name.strip().lstrip("/")
@@ -305,7 +305,7 @@ def _mend_href(href: str, page: str, notes: NoteIndex) -> str:
     if fragment != fragment.lower() or " " in fragment:
         fragment = _make_fragment(fragment)
     path, mark, query = address.partition("?")
-    found = notes.linked(path, page) if path else page
+    found = notes.resolve_path(path, page) if path else page
     if found is None or mark:
         return f"{path}{mark}{query}#{quote(fragment)}" if fragment else address
     return _make_note_url(found, fragment, page)

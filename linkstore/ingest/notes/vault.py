@@ -66,7 +66,7 @@ def is_vault(folder: Path) -> bool:
         notes = [one.relative_to(folder).as_posix() for one in islice(files, _MAX_NOTES)]
         index = NoteIndex(notes, {})
         return any(
-            index.named(name, note) not in {None, note}
+            index.resolve_name(name, note) not in {None, note}
             for note in notes
             for name in _find_wikilinks(folder / note)
         )
@@ -170,7 +170,7 @@ class VaultNotes:
 
     def _digest(self, file: PageFile, text: str) -> str:
         """Return the digest of a note and its links' targets, which change as other notes come and go."""
-        named, linked = self._notes.named, self._notes.linked
+        named, linked = self._notes.resolve_name, self._notes.resolve_path
         found = ((one, named(one, file.page), linked(one, file.page)) for one in find_targets(text))
         leads = sorted(map(str, found))
         said = f"{self._salt}{file.url}{file.aliases}{leads}{self._titles.describe(file.url)}\0{text}"
@@ -183,8 +183,8 @@ class VaultNotes:
         if front.fields and not body.text.strip():  # a note may be known by its properties alone
             html = f"<h1>{escape(named or stem)}</h1>"
         found = read_markdown_content(html, title=named, bare=True)
-        found = self._titles.told_apart(found, file.url)
-        believed = {url: self._claims.believed(self.site.page_tag(url) or "") for url in front.urls}
+        found = self._titles.disambiguate(found, file.url)
+        believed = {url: self._claims.trusts(self.site.page_tag(url) or "") for url in front.urls}
         page = Page(
             url=file.url,
             title=found.title,

@@ -107,7 +107,7 @@ class Client:
             self._failures = 0 if answered else self._failures
             if found is not None and found.status not in _RETRIED:
                 return found
-            if not self._waited(attempt, found):
+            if not self._wait(attempt, found):
                 break
             attempt += 1
         self._failures += not answered
@@ -139,7 +139,7 @@ class Client:
             self._network.sleep(turn - now)
         self._last = turn
 
-    def _waited(self, attempt: int, found: Response | None) -> bool:
+    def _wait(self, attempt: int, found: Response | None) -> bool:
         """Wait before the next try as long as the answer asks, or return False if there is to be none."""
         asked = 0.0 if found is None else _parse_retry_after(found.headers.get("retry-after", ""))
         if attempt >= self._settings.retries or asked > self._settings.patience:

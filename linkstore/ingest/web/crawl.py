@@ -27,10 +27,10 @@ from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.fetching import Response, get_media_type
 from linkstore.ingest.web.frontier import (
     MOST_NAMES,
-    Candidate,
+    CrawlScope,
     Frontier,
+    FrontierEntry,
     PageRecord,
-    Scope,
     hash_page_text,
     recall_page,
     update_record,
@@ -103,7 +103,7 @@ class UrlOutcomes:
             key = following
         return key
 
-    def moved_to(self, key: str) -> dict[str, str]:
+    def list_aliases(self, key: str) -> dict[str, str]:
         """Return the URLs that lead to a page, by key."""
         return dict(self._moved.get(key, {}))
 
@@ -201,7 +201,7 @@ def make_web_chunks(
         limits: How long chunks are.
     """
     named = make_readable(url)
-    found = _TITLES.told_apart(found, named)
+    found = _TITLES.disambiguate(found, named)
     page = Page(
         url=named,
         title=found.title,
@@ -253,7 +253,7 @@ class Crawl:
     def __init__(
         self,
         client: Client,
-        scope: Scope,
+        scope: CrawlScope,
         settings: WebSettings,
         known: Mapping[str, str],
         start: Response | None,
@@ -297,7 +297,7 @@ class Crawl:
             SiteUnavailableError: If the site stops answering.
         """
         if self._start is not None and (key := self._frontier.add(self._start.url)) is not None:
-            yield from self._answered(Candidate(url=self._start.url, key=key, depth=0), self._start)
+            yield from self._handle_answer(FrontierEntry(url=self._start.url, key=key, depth=0), self._start)
         for seed in self._seeds:
             if isinstance(seed, BadInput):
                 yield seed
@@ -313,7 +313,7 @@ class Crawl:
         yield from (bad for key, bad in self._broken.items() if not self._ends.is_page(self._ends.final(key)))
         yield from self._left_out()
         for key, (url, record) in list(self._offered.items()):
-            moved = self._moved(key, record.moved)
+            moved = self._list_aliases(key, record.moved)
             if moved != record.moved:
                 yield self._again(url, replace(record, moved=moved))
 
@@ -339,9 +339,9 @@ class Crawl:
         record = update_record(record, page.content, found.headers)
         return self._make_page(url, record, page.content, again=True)
 
-    def _visit(self, one: Candidate) -> Iterator[Offer]:
+    def _visit(self, one: FrontierEntry) -> Iterator[Offer]:
         """Ask for a URL and, if there is no page, for the same one in other spellings."""
-        other: Candidate | None = one
+        other: FrontierEntry | None = one
         while other is not None:
             self._requests += 1
             try:
@@ -354,26 +354,26 @@ class Crawl:
                 self._ends.add_nothing(one.key)
                 return
             if found.status not in _GONE:
-                yield from self._answered(other, found)
+                yield from self._handle_answer(other, found)
                 return
             self._ends.add_nothing(one.key)
             if one.key not in self._known:
                 self._broken[one.key] = self._bad(one, f"the server answers {found.status}")
             other = self._frontier.other_spelling(other)
 
-    def _ask(self, one: Candidate) -> Response | None:
+    def _ask(self, one: FrontierEntry) -> Response | None:
         _, memory = self._known.get(one.key, ("", None))
         as_before = (
             memory is not None
             and (memory.how, memory.scope) == (self._how, self._found_by)
-            and memory.moved == self._moved(one.key, memory.moved)
+            and memory.moved == self._list_aliases(one.key, memory.moved)
         )
         headers = memory.validators if memory is not None and as_before else {}
         return self._client.ask(
             one.url, headers=headers, follow=partial(self._follows, one), wanted=partial(is_page, one.url)
         )
 
-    def _follows(self, one: Candidate, location: str) -> bool:
+    def _follows(self, one: FrontierEntry, location: str) -> bool:
         """Say whether to follow a redirect, which must not lead to a page that is visited anyway."""
         key = self._scope.key(location)
         if key is None or key in self._pending:
@@ -381,14 +381,14 @@ class Crawl:
         _, memory = self._known.get(key, ("", None))
         return key == one.key or (key not in self._ends and memory is None)
 
-    def _answered(self, one: Candidate, found: Response) -> Iterator[Offer]:
+    def _handle_answer(self, one: FrontierEntry, found: Response) -> Iterator[Offer]:
         url, memory = self._known.get(one.key, (one.url, None))
         if found.status == 304 and memory is not None and not found.hops:
             self._ends.add_page(one.key)
             self._offered[one.key] = (url, memory)
             yield SourcePage(url=url, digest=self._digests[url], read=refuse_reading)
         elif found.location is not None:
-            yield from self._redirected(one, found)
+            yield from self._handle_redirect(one, found)
         elif found.status != 200:
             self._ends.add_nothing(one.key)
             yield self._bad(one, f"the server answers {found.status}", failed=found.status >= _SERVER_ERROR)
@@ -398,7 +398,7 @@ class Crawl:
         else:
             yield from self._page(one, found)
 
-    def _redirected(self, one: Candidate, found: Response) -> Iterator[Offer]:
+    def _handle_redirect(self, one: FrontierEntry, found: Response) -> Iterator[Offer]:
         target = self._scope.key(found.location or "")
         if target is None or self._ends.final(target) == one.key:
             self._ends.add_nothing(one.key)
@@ -408,7 +408,7 @@ class Crawl:
         self._move((*found.hops, found.url), target)
         self._frontier.add(found.location or "", depth=one.depth, via=one.via)
 
-    def _page(self, one: Candidate, found: Response) -> Iterator[Offer]:
+    def _page(self, one: FrontierEntry, found: Response) -> Iterator[Offer]:
         key = self._scope.key(found.url) or one.key
         self._move(found.hops, key)
         page = read_web_page(found, encoding=self._settings.encoding)
@@ -427,7 +427,7 @@ class Crawl:
             return
         if isinstance(page.content, UnreadablePageError):
             self._ends.add_nothing(key)
-            bad = self._bad(Candidate(url=found.url, key=key, depth=one.depth), str(page.content))
+            bad = self._bad(FrontierEntry(url=found.url, key=key, depth=one.depth), str(page.content))
             yield replace(bad, empty=isinstance(page.content, EmptyPageError))
             return
         original = yield from self._original(key, found.url, one, page.content)
@@ -441,7 +441,7 @@ class Crawl:
             yield self._read(key, one.depth, found, page, page.content)
 
     def _original(
-        self, key: str, url: str, one: Candidate, found: PageContent
+        self, key: str, url: str, one: FrontierEntry, found: PageContent
     ) -> Generator[Offer, None, str]:
         """Return the key of the page that this one is a copy of, if it is, else its own.
 
@@ -462,7 +462,7 @@ class Crawl:
             ):
                 self._pending.add(key)
                 asked, _ = self._known.get(other, (named or "", None))
-                yield from self._visit(Candidate(url=asked, key=other, depth=one.depth, via=url))
+                yield from self._visit(FrontierEntry(url=asked, key=other, depth=one.depth, via=url))
                 self._pending.remove(key)
             final = self._ends.final(other)
             same_path = other == canonical and _cut_query(final) == _cut_query(key)
@@ -476,7 +476,7 @@ class Crawl:
         url, old = self._known.get(key, (drop_tracking(found.url), None))
         keys = {one: self._scope.key(one) for one in old.children} if old else {}
         children = (one for one, name in keys.items() if name is not None and not self._ends.is_nothing(name))
-        moved, aliases = self._moved(key, old.moved if old else ()), self._aliases(found.url, content)
+        moved, aliases = self._list_aliases(key, old.moved if old else ()), self._aliases(found.url, content)
         noted = PageRecord(
             how=self._how,
             scope=self._found_by,
@@ -505,9 +505,9 @@ class Crawl:
         free = key is not None and (self._ends.is_nothing(key) or key not in self._frontier)
         return (named,) if named and free else ()
 
-    def _moved(self, key: str, before: Iterable[str]) -> tuple[str, ...]:
+    def _list_aliases(self, key: str, before: Iterable[str]) -> tuple[str, ...]:
         """Return the URLs that lead to a page: those of this run, and earlier ones not visited yet."""
-        found = self._ends.moved_to(key)
+        found = self._ends.list_aliases(key)
         for url in before:
             name = self._scope.key(url)
             if name is not None and name not in self._ends:
@@ -520,7 +520,7 @@ class Crawl:
             if key is not None and self._ends.final(target) != key and not self._ends.is_page(key):
                 self._ends.add_move(key, url, target)
 
-    def _bad(self, one: Candidate, reason: str, *, failed: bool = False) -> BadInput:
+    def _bad(self, one: FrontierEntry, reason: str, *, failed: bool = False) -> BadInput:
         """Report bad input by the name of the stored page, if there is one, so that what is stored stays.
 
         Args:
@@ -538,7 +538,7 @@ class Crawl:
         for path, unasked in self._unasked.items():
             reason = f"{unasked:,} further URLs were left out: the last {_MOST_COPIES} had one text"
             yield BadInput(name=f"{path}?…", reason=reason)
-        waiting = {one.key for one in self._frontier.waiting() if one.key not in self._ends}
+        waiting = {one.key for one in self._frontier.list_waiting() if one.key not in self._ends}
         count = len(waiting) + self._frontier.left_out
         if count:
             why = f"after {len(self._offered):,} pages and {self._requests:,} requests (max_pages)"

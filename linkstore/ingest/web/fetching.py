@@ -151,7 +151,7 @@ class Fetcher:
         self._settings = settings
         self.ports: Final = ports
         network = network or Network()
-        self._guard = Guard(network, allow_private=settings.allow_private)
+        self._guard = AddressGuard(network, allow_private=settings.allow_private)
         self._pool = ConnectionPool(
             ssl_context=network.ssl_context,
             max_connections=_CONNECTIONS,
@@ -436,7 +436,7 @@ class Network:
     sleep: Callable[[float], None] = time.sleep
 
 
-class Guard(NetworkBackend):
+class AddressGuard(NetworkBackend):
     """Makes the connections of a fetcher.
 
     A host is resolved once for each connection; its addresses are checked, and the connection is made to
@@ -502,7 +502,7 @@ class _Timed(NetworkStream):
     A timeout for each read alone would let a server send a byte now and then, for ever.
     """
 
-    def __init__(self, stream: NetworkStream, guard: Guard) -> None:
+    def __init__(self, stream: NetworkStream, guard: AddressGuard) -> None:
         self._stream = stream
         self._guard = guard
 

@@ -125,7 +125,7 @@ def _get_validator(headers: Mapping[str, str], name: str) -> str:
     return value if len(value) <= _LONGEST_VALUE and value.isascii() and value.isprintable() else ""
 
 
-class Scope:
+class CrawlScope:
     """Says which URLs are crawled.
 
     Args:
@@ -219,7 +219,7 @@ def _convert_pattern(pattern: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class FrontierEntry:
     """A URL that may lead to a page.
 
     Args:
@@ -245,12 +245,12 @@ class Frontier:
     """
 
     def __init__(
-        self, scope: Scope, known: Mapping[str, tuple[str, PageRecord | None]], *, max_depth: int | None
+        self, scope: CrawlScope, known: Mapping[str, tuple[str, PageRecord | None]], *, max_depth: int | None
     ) -> None:
         self._scope = scope
         self._max_depth = max_depth
-        self._fresh: deque[Candidate] = deque()
-        self._recheck: deque[Candidate] = deque()
+        self._fresh: deque[FrontierEntry] = deque()
+        self._recheck: deque[FrontierEntry] = deque()
         self._spellings: dict[str, tuple[str, ...]] = {}
         self._claims: dict[str, str] = {}
         self.left_out = 0
@@ -259,7 +259,7 @@ class Frontier:
         for key, url, record in recorded:
             if not self._too_deep(record.depth):
                 self._spellings[key] = (url,)
-                self._recheck.append(Candidate(url=url, key=key, depth=record.depth))
+                self._recheck.append(FrontierEntry(url=url, key=key, depth=record.depth))
         for page, url, record in recorded:
             for child in record.children:
                 if (found := self.add(child, depth=record.depth + 1, via=url)) is not None:
@@ -268,12 +268,12 @@ class Frontier:
                 self.add(one, depth=record.depth)
         for key, (url, unrecorded) in known.items():
             if unrecorded is None:  # it is asked last, unless a link leads there first
-                self._recheck.append(Candidate(url=url, key=key, depth=max_depth or 0))
+                self._recheck.append(FrontierEntry(url=url, key=key, depth=max_depth or 0))
 
     def __contains__(self, key: str) -> bool:
         return key in self._spellings
 
-    def waiting(self) -> Iterator[Candidate]:
+    def list_waiting(self) -> Iterator[FrontierEntry]:
         """Yield the URLs that were not taken."""
         yield from self._fresh
         yield from self._recheck
@@ -290,12 +290,12 @@ class Frontier:
                 self.left_out += 1
                 return None
             self._spellings[key] = (url,)
-            self._fresh.append(Candidate(url=url, key=key, depth=depth, via=via))
+            self._fresh.append(FrontierEntry(url=url, key=key, depth=depth, via=via))
         elif url not in written and len(written) < _SPELLINGS and len(url) <= _LONGEST_URL:
             self._spellings[key] = (*written, url)
         return key
 
-    def take(self, room: int) -> Candidate | None:
+    def take(self, room: int) -> FrontierEntry | None:
         """Return the next URL, or None if there is none, or no room for more pages.
 
         Args:
@@ -308,7 +308,7 @@ class Frontier:
             return self._recheck.popleft()
         return None
 
-    def other_spelling(self, candidate: Candidate) -> Candidate | None:
+    def other_spelling(self, candidate: FrontierEntry) -> FrontierEntry | None:
         """Return the same page by the next URL that was seen for it, such as ``/a/`` for ``/a``."""
         written = self._spellings.get(candidate.key, ())
         after = written[written.index(candidate.url) + 1 :] if candidate.url in written else ()

@@ -23,7 +23,7 @@ from linkstore.ingest.source import BadInput, Partition, SourcePage
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.crawl import Crawl, is_page
 from linkstore.ingest.web.fetching import GZIP, Fetcher, Network, Response, get_media_type, read_body
-from linkstore.ingest.web.frontier import Scope, find_site_roots
+from linkstore.ingest.web.frontier import CrawlScope, find_site_roots
 from linkstore.ingest.web.targets import (
     FetchError,
     ForbiddenUrlError,
@@ -99,7 +99,9 @@ class WebsiteSource(WebSettings):
                     f"{start} cannot be divided, because pages are found by following links; give its"
                     " sitemap, and max_depth=0 (--max-depth 0), so that only its pages are indexed"
                 )
-            yield WebsitePages(self, client, site, Scope(site, roots, found.url, self, self.partition), found)
+            yield WebsitePages(
+                self, client, site, CrawlScope(site, roots, found.url, self, self.partition), found
+            )
 
 
 class WebsitePages:
@@ -114,7 +116,7 @@ class WebsitePages:
     """
 
     def __init__(
-        self, settings: WebSettings, client: Client, site: Site, scope: Scope, start: Response
+        self, settings: WebSettings, client: Client, site: Site, scope: CrawlScope, start: Response
     ) -> None:
         self.site: Final = site
         self._client = client
@@ -157,7 +159,7 @@ class WebsitePages:
         """Yield what the given list or sitemap names, else the sitemaps of robots.txt, or /sitemap.xml."""
         url = self._start.url
         if self._is_list:
-            yield from self._named()
+            yield from self._list_named()
         elif is_sitemap(self._start.body):
             yield from list_sitemap_urls(self._client, given=self._start)
         elif self._settings.follow_links:
@@ -169,9 +171,9 @@ class WebsitePages:
                     named.append(one)
             yield from list_sitemap_urls(self._client, named)
             if not named:
-                yield from self._guessed(make_absolute_url("/sitemap.xml", url))
+                yield from self._guess_pages(make_absolute_url("/sitemap.xml", url))
 
-    def _named(self) -> Iterator[str | BadInput]:
+    def _list_named(self) -> Iterator[str | BadInput]:
         """Yield the pages that an ``llms.txt`` names, and report those outside of the crawl in one line."""
         outside = 0
         hrefs = find_named_pages(decode_html(self._start.body).text)
@@ -184,7 +186,7 @@ class WebsitePages:
             reason = f"{outside:,} of the pages that it names do not belong to the crawl; --allow adds them"
             yield BadInput(name=self._start.url, reason=reason)
 
-    def _guessed(self, url: str) -> Iterator[str | BadInput]:
+    def _guess_pages(self, url: str) -> Iterator[str | BadInput]:
         try:
             found = self._client.ask(url, max_bytes=MAX_BYTES)
         except FetchError as error:

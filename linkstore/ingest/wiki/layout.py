@@ -242,12 +242,12 @@ class _Layout:
                 lines.append(line)
         self._end_row()
         self._end_paragraph()
-        return self._finished()
+        return self._finish()
 
     def _special(self, line: str) -> None:
         first = line[0]
         if first == "=" and (stripped := line.rstrip())[-1] == "=" and len(stripped) > 2:
-            self._heading(stripped)
+            self._add_heading(stripped)
         elif self._tables or line.startswith(("{|", ":{|", "::{|")):
             self._in_table(line)
         elif first in "*#:;":
@@ -263,7 +263,7 @@ class _Layout:
         else:
             self._lines.append(BREAK + line if first in " \t" else line)
 
-    def _heading(self, line: str) -> None:
+    def _add_heading(self, line: str) -> None:
         self._end_row()
         self._end_paragraph()
         self._tables = 0
@@ -376,7 +376,7 @@ class _Layout:
             self._starts = True
         return text
 
-    def _finished(self) -> list[Block]:
+    def _finish(self) -> list[Block]:
         """Return all blocks. Links and anchors that still wait belong to the last one."""
         if self._blocks and (self._waiting_links or self._waiting_anchors):
             last = self._blocks[-1]  # whose links have no places, so that they are looked for by their labels

@@ -171,7 +171,7 @@ class Scanner:
             self._add_link(Hyperlink(target.href, text if text.isalnum() else render_text(text)))
             self._add(LINK + text)
         else:
-            self._add(self._shown_link(written, [] if label is None else [label], trail) + trail)
+            self._add(self._render_link(written, [] if label is None else [label], trail) + trail)
         return token.end()
 
     def _open_link(self, token: re.Match[str]) -> int:
@@ -192,7 +192,7 @@ class Scanner:
                 frame = self._out.open.pop()
                 parts = self._out.parts(frame)
                 trail = _TRAIL.match(token.string, token.end())
-                shown_link = self._shown_link(parts[0], parts[1:], trail[0] if trail and left == 2 else "")
+                shown_link = self._render_link(parts[0], parts[1:], trail[0] if trail and left == 2 else "")
                 self._out.replace(frame, shown_link)
                 left -= 2
             else:
@@ -208,7 +208,7 @@ class Scanner:
         self._out.replace(frame, f"{label.strip()}{LINK}")
         self._add_link(Hyperlink(unescape(frame.name), render_text(label)))
 
-    def _shown_link(self, written: str, labels: Sequence[str], trail: str) -> str:
+    def _render_link(self, written: str, labels: Sequence[str], trail: str) -> str:
         """Return the visible text of ``[[…]]``, and record its target."""
         target = self._resolve(written.replace(GONE, ""))
         if target is None and _ADDRESS.match(written):
@@ -253,7 +253,7 @@ class Scanner:
     # Templates
 
     def _plain_template(self, token: re.Match[str]) -> int:
-        self._add(self._rendered(token["call"].split("|")))
+        self._add(self._render(token["call"].split("|")))
         return token.end()
 
     def _open_braces(self, token: re.Match[str]) -> int:
@@ -267,7 +267,7 @@ class Scanner:
             used = 3 if min(left, frame.braces) >= 3 else 2
             parts = self._out.parts(frame)
             if used == 2:
-                text = self._rendered(parts)
+                text = self._render(parts)
             else:  # a parameter shows its default
                 text = "".join((extract_marks(parts[0]), *parts[1:2], extract_marks("".join(parts[2:]))))
             frame.braces -= used
@@ -279,7 +279,7 @@ class Scanner:
         self._add("}" * left)
         return token.end()
 
-    def _rendered(self, parts: list[str]) -> str:
+    def _render(self, parts: list[str]) -> str:
         if self._out.is_within("ref"):
             return extract_marks("".join(parts))  # references are read only when they are needed
         name = normalise_name(parts[0])
@@ -288,10 +288,10 @@ class Scanner:
         rendered = render_template(parts, self._page)
         if isinstance(rendered, str):
             return keep_marks(rendered, parts)
-        pieces = (self._mentioned(one) if isinstance(one, TemplateLink) else one for one in rendered)
+        pieces = (self._render_mention(one) if isinstance(one, TemplateLink) else one for one in rendered)
         return extract_marks("".join(parts)) + "".join(pieces)
 
-    def _mentioned(self, mention: TemplateLink) -> str:
+    def _render_mention(self, mention: TemplateLink) -> str:
         target = self._resolve(mention.target)
         if "://" in mention.target:
             self._add_link(Hyperlink(mention.target, mention.label))

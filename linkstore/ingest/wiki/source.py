@@ -275,27 +275,27 @@ class DumpArticles:
 
     def __len__(self) -> int:
         """Return the number of pages, which takes the first reading of the dump."""
-        self._surveyed()
+        self._load_redirects()
         return self._count // (self._partition.count if self._partition else 1)
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Yield the pages in the order of the dump. Wikitext is parsed only when a page is read."""
-        redirects = self._surveyed()
+        redirects = self._load_redirects()
         try:
             for page in read_pages(self._path, limit=self._settings.longest, section=self._section):
                 if self._is_offered(page) and self._is_own(page):
-                    yield self._offered(page, redirects.aliases(page.title))
+                    yield self._make_offer(page, redirects.aliases(page.title))
         except DumpCutShortError as error:
             yield BadInput(name=self._path.name, reason=str(error), hides=("",))
 
-    def _surveyed(self) -> RedirectTable:
+    def _load_redirects(self) -> RedirectTable:
         """Return the redirects, read at most once for each run."""
         if self._redirects is None:
             self._count = 0
-            self._redirects = RedirectTable(self._found_redirects())
+            self._redirects = RedirectTable(self._scan_redirects())
         return self._redirects
 
-    def _found_redirects(self) -> Iterator[tuple[str, str, str]]:
+    def _scan_redirects(self) -> Iterator[tuple[str, str, str]]:
         # If the dump ends early, the second reading finds it too, and reports it.
         with suppress(DumpCutShortError):
             for page in read_pages(self._path, limit=self._settings.longest, only_redirects=True):
@@ -312,7 +312,7 @@ class DumpArticles:
         part = self._partition if self._section is None else None
         return part is None or part.has(self._titles.path(page.title))
 
-    def _offered(self, page: DumpPage, aliases: tuple[Alias, ...]) -> SourcePage | BadInput:
+    def _make_offer(self, page: DumpPage, aliases: tuple[Alias, ...]) -> SourcePage | BadInput:
         url = self._titles.path(page.title)
         if page.model != _MARKUP:
             return BadInput(name=url, reason=f"it is {page.model}, not {_MARKUP}")

@@ -118,7 +118,7 @@ class SiteInfo:
             return f"{address.rstrip('/')}/"
         return f"{address.rpartition('/')[0]}/" if self.host != address.partition("://")[2] else f"{address}/"
 
-    def named_namespaces(self) -> dict[int, Namespace]:
+    def list_namespaces(self) -> dict[int, Namespace]:
         """Return all namespaces by number: those of the dump, and those that every wiki has."""
         known = {
             number: Namespace(number=number, name=name, first_letter=self.first_letter)
@@ -172,7 +172,7 @@ class TitleResolver:
 
     def __init__(self, site: SiteInfo, interwiki: Mapping[str, str], base: str | None) -> None:
         self._given = (site, interwiki, base)
-        self._namespaces = site.named_namespaces()
+        self._namespaces = site.list_namespaces()
         self._prefixes = site.prefixes()
         parts = site.host.split(".")
         project = parts[-2] if site.is_wikimedia and parts[-2] in _PROJECTS else ""
@@ -224,15 +224,15 @@ class TitleResolver:
             title = title[1:].lstrip()
         if not title:
             return LinkTarget(LinkRole.LINK, f"#{fragment}") if fragment and not plain else None
-        return self._named(title, fragment, plain=plain)
+        return self._resolve_name(title, fragment, plain=plain)
 
-    def _named(self, title: str, fragment: str, *, plain: bool) -> LinkTarget | None:
+    def _resolve_name(self, title: str, fragment: str, *, plain: bool) -> LinkTarget | None:
         prefix, colon, rest = title.partition(":")
         folded, rest = prefix.rstrip().casefold(), rest.lstrip()
         if colon and folded in self._prefixes:
             return self._page(self._prefixes[folded], rest, fragment, plain=plain)
         if colon and folded == self._own:
-            return self._named(rest, fragment, plain=True) if rest else None
+            return self._resolve_name(rest, fragment, plain=True) if rest else None
         if not colon or folded not in self._interwiki:
             return self._page(MAIN, title, fragment, plain=plain)
         if folded in self._languages and not plain:

@@ -15,7 +15,7 @@ from linkstore.core.hits import Hits
 from linkstore.core.plans import EngineOperation, Nearest, Plan
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.contract import Change, Manifest, PageEntry
+from linkstore.engines.contract import Manifest, PageEntry, WriteBatch
 from linkstore.errors import StoreClosedError
 from linkstore.strategies.base import Question
 from linkstore.strategies.eager import Eager
@@ -65,7 +65,7 @@ class DrivingCases(Cases):
         backend = probe.backend
 
         async def cell() -> list[Hits]:
-            backend.run(backend.write(Change(put=[make_record("new", 0.9)])))
+            backend.run(backend.write(WriteBatch(put=[make_record("new", 0.9)])))
             return [backend.run(backend.answer(plan)) for plan in _run_searches()]
 
         assert [[hit.document.id for hit in hits] for hits in asyncio.run(cell())] == [["new"]] * len(
@@ -108,7 +108,7 @@ class DrivingCases(Cases):
                 link_both(f"h{n % 5}"),
                 turn=turn,
             )
-            backend.run(backend.write(Change(put=[put])))
+            backend.run(backend.write(WriteBatch(put=[put])))
 
 
 class LifecycleCases(Cases):
@@ -116,7 +116,7 @@ class LifecycleCases(Cases):
 
     OPERATIONS: tuple[Callable[[Backend], EngineOperation[Any]], ...] = (
         lambda backend: backend.answer(_ask_nearest()),
-        lambda backend: backend.write(Change(put=[make_record("b")])),
+        lambda backend: backend.write(WriteBatch(put=[make_record("b")])),
         lambda backend: backend.relink({"k"}, {"a": ()}),
         lambda backend: backend.touch({}),
         lambda backend: backend.accessed([]),

@@ -122,7 +122,8 @@ class LexicalCases(LexicalScopeCases):
         probe.put(*(make_record(f"{n}", text="common common" + " rare" * (n == 7), n=n) for n in range(20)))
         asked = Lexical(terms=("common", "rare", "nobody"), k=1, filter=parse_filter({"n": 3}))
         answer: LexicalMatches = probe.ask(asked)
-        assert {word: count for word, count in answer.having.items() if count} == {"common": 20, "rare": 1}
+        counts = {word: count for word, count in answer.document_frequency.items() if count}
+        assert counts == {"common": 20, "rare": 1}
 
     @pytest.mark.parametrize("seed", range(3))
     def test_random_texts_answer_as_the_oracle_does(self, probe: Probe, seed: int) -> None:

@@ -32,7 +32,7 @@ from linkstore.core.plans import (
     Tags,
 )
 from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.contract import Change, Manifest, Record, Written
+from linkstore.engines.contract import Manifest, Record, WriteBatch, WriteCounts
 from linkstore.strategies.base import Question, Strategy
 
 T = TypeVar("T")
@@ -140,15 +140,15 @@ class Probe:
         result: T = self._drive(self.backend, operation)
         return result
 
-    def write(self, **fields: Any) -> Written:
-        """Apply a :class:`Change` of these fields."""
-        return self.do(self.backend.write(Change(**fields)))
+    def write(self, **fields: Any) -> WriteCounts:
+        """Apply a :class:`WriteBatch` of these fields."""
+        return self.do(self.backend.write(WriteBatch(**fields)))
 
-    def put(self, *records: Record) -> Written:
+    def put(self, *records: Record) -> WriteCounts:
         """Put records."""
         return self.write(put=records)
 
-    def remove(self, *ids: str) -> Written:
+    def remove(self, *ids: str) -> WriteCounts:
         """Remove documents."""
         return self.write(remove=ids)
 

@@ -28,7 +28,7 @@ from linkstore.core.plans import (
     Tags,
     Vectors,
 )
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 
 NONE: Ints = np.empty(0, dtype=np.int64)
 WAIT_SECONDS = 10
@@ -45,7 +45,7 @@ class ReadingCases(Cases):
             before: Candidates = yield Nearest(vector=QUERY_VECTOR, k=5)
             _write_elsewhere(
                 probe,
-                Change(
+                WriteBatch(
                     put=[
                         make_record("a", 0.1, link_both("y"), colour="blue"),
                         make_record("c", 1.0, link_in("x")),
@@ -72,7 +72,9 @@ class ReadingCases(Cases):
 
         def plan() -> Plan[tuple[list[str], list[str]]]:
             yield Nearest(vector=QUERY_VECTOR, k=5)
-            change = Change(put=[make_record("a", 0.1, colour="blue"), make_record("b", 0.95, colour="red")])
+            change = WriteBatch(
+                put=[make_record("a", 0.1, colour="blue"), make_record("b", 0.95, colour="red")]
+            )
             _write_elsewhere(probe, change)
             again: Candidates = yield Nearest(vector=QUERY_VECTOR, k=5)
             blue: Candidates = yield Nearest(
@@ -227,7 +229,7 @@ def _make_members_fetch(groups: Ints, vector: object = None) -> Members:
     return Members(groups=groups, side="in", vector=asked, take=100, cap=100, exclude=NONE)
 
 
-def _write_elsewhere(probe: Probe, change: Change) -> None:
+def _write_elsewhere(probe: Probe, change: WriteBatch) -> None:
     """Write from another thread, as another user of the store would, while a plan is under way."""
     failures: list[BaseException] = []
 

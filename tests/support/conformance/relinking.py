@@ -12,7 +12,7 @@ from conformance.base import Cases
 from conformance.probe import Probe, link_both, link_in, link_out, make_record
 from linkstore.core.links import Link
 from linkstore.core.plans import EngineOperation, Side
-from linkstore.engines.contract import Change, Record, Written
+from linkstore.engines.contract import Record, WriteBatch, WriteCounts
 
 T = TypeVar("T")
 MOST_REQUESTS = 50
@@ -29,7 +29,7 @@ class RelinkCases(Cases):
             make_record("b", 0.5, link_in("new")),
         )
         new = (link_out("new", weight=0.5, label="label"), link_both("newer"))
-        assert self._relink(probe, a=new) == Written(updated=1)
+        assert self._relink(probe, a=new) == WriteCounts(updated=1)
         sides: tuple[tuple[Side, str], ...] = (("out", "a"), ("in", "b"))
         for side, id in sides:
             met = probe.met(["old", "new", "newer"], side)
@@ -65,17 +65,17 @@ class RelinkCases(Cases):
         probe.put(make_record("a", 0.5, link_out("x")), make_record("b", 0.5), make_record("gone", 0.5))
         probe.remove("gone")
         links = (link_out("x"),)
-        assert self._relink(probe, a=links, b=links, gone=links, never=links) == Written(
+        assert self._relink(probe, a=links, b=links, gone=links, never=links) == WriteCounts(
             updated=1, unchanged=1
         )
-        assert self._relink(probe, a=links, b=links, gone=links) == Written(unchanged=2)
+        assert self._relink(probe, a=links, b=links, gone=links) == WriteCounts(unchanged=2)
         assert probe.ids() == ["a", "b"]
         assert probe.met(["x"], "out").of == {"x": ["a", "b"]}
 
     def test_all_links_may_be_taken(self, probe: Probe) -> None:
         """[W-11] Leave an empty list in ``links``, or no ``links`` where it was missing."""
         probe.put(make_record("a", 0.5, link_both("x"), n=1), make_record("b", 0.5, n=1))
-        assert self._relink(probe, a=(), b=()) == Written(updated=1, unchanged=1)
+        assert self._relink(probe, a=(), b=()) == WriteCounts(updated=1, unchanged=1)
         assert [one.metadata for one in probe.stored("a", "b")] == [{"n": 1, "links": []}, {"n": 1}]
         assert probe.met(["x"]).sizes == {"x": 0}
 
@@ -91,7 +91,7 @@ class RelinkCases(Cases):
 
     def test_nothing_is_relinked_before_any_claim(self, unclaimed: Probe) -> None:
         """[W-11] Relink nothing in a store that never had a document."""
-        assert self._relink(unclaimed, a=(link_out("x"),)) == Written()
+        assert self._relink(unclaimed, a=(link_out("x"),)) == WriteCounts()
 
     def test_an_update_that_was_acknowledged_meanwhile_stays(self, probe: Probe) -> None:
         """[W-12] Keep the update's text and metadata, and the links of either."""
@@ -100,7 +100,7 @@ class RelinkCases(Cases):
             new = make_record(
                 id, 0.6, link_out("old"), link_in("theirs", kind="other"), text="secret", access="secret"
             )
-            acted = self._relink_while(probe, id, moment, Change(put=[new]))
+            acted = self._relink_while(probe, id, moment, WriteBatch(put=[new]))
             (after,) = probe.stored(id)
             assert (after.text, after.metadata["access"]) == ("secret", "secret")
             theirs, both = (
@@ -117,7 +117,7 @@ class RelinkCases(Cases):
         """[W-12] Find the document nowhere, and in no link group."""
         for id, moment in _list_moments():
             probe.put(make_record(id, 0.5, link_out("old")))
-            acted = self._relink_while(probe, id, moment, Change(remove=[id]))
+            acted = self._relink_while(probe, id, moment, WriteBatch(remove=[id]))
             assert probe.ids() == probe.near(5) == []
             assert probe.met(["old", "new"], "out").sizes == {"old": 0, "new": 0}
             self._is_sound(probe)
@@ -139,14 +139,14 @@ class RelinkCases(Cases):
         pytest.fail("the operation never ended")
 
     def _relink_while(
-        self, probe: Probe, id: str, moment: int, meanwhile: Change | EngineOperation[Any]
+        self, probe: Probe, id: str, moment: int, meanwhile: WriteBatch | EngineOperation[Any]
     ) -> bool:
         """Replace the links of a document, and do ``meanwhile`` before its request of this number.
 
         Returns:
             Whether there was such a request; else ``meanwhile`` is done afterwards.
         """
-        other = probe.backend.write(meanwhile) if isinstance(meanwhile, Change) else meanwhile
+        other = probe.backend.write(meanwhile) if isinstance(meanwhile, WriteBatch) else meanwhile
         done: list[object] = []
 
         def act() -> None:
@@ -159,7 +159,7 @@ class RelinkCases(Cases):
         act()
         return False
 
-    def _relink(self, probe: Probe, **links: Sequence[Link]) -> Written:
+    def _relink(self, probe: Probe, **links: Sequence[Link]) -> WriteCounts:
         return probe.do(probe.backend.relink({"k"}, links))
 
     def _is_sound(self, probe: Probe, *ids: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.base import Cases
 from conformance.probe import Probe, link_both, link_in, link_out, make_record, make_vector
-from linkstore.engines.contract import PageEntry, Record, Report, Written
+from linkstore.engines.contract import PageEntry, Record, Report, WriteCounts
 
 NOON = 1_700_000_000_000_000
 """A time in microseconds since 1970."""
@@ -21,8 +21,8 @@ class WriteCases(Cases):
 
     def test_a_new_id_is_added(self, probe: Probe) -> None:
         """[W-1, W-10] Find a new document by similarity, id and link."""
-        assert probe.put(make_record("a", 0.9, link_in("x")), make_record("b", 0.1)) == Written(added=2)
-        assert probe.put(make_record("c", 0.5)) == Written(added=1)
+        assert probe.put(make_record("a", 0.9, link_in("x")), make_record("b", 0.1)) == WriteCounts(added=2)
+        assert probe.put(make_record("c", 0.5)) == WriteCounts(added=1)
         assert probe.near(5) == ["a", "c", "b"]
         assert [found for found, _ in probe.found(["b", "a"])] == ["b", "a"]
         assert probe.met(["x"]).of == {"x": ["a"]}
@@ -30,7 +30,7 @@ class WriteCases(Cases):
     def test_a_known_id_is_replaced_whole(self, probe: Probe) -> None:
         """[W-2, W-10] Keep nothing of text, metadata or vector."""
         probe.put(make_record("a", 0.9, text="old", old=1), make_record("b", 0.5))
-        assert probe.put(make_record("a", 0.1, text="new", new=2)) == Written(updated=1)
+        assert probe.put(make_record("a", 0.1, text="new", new=2)) == WriteCounts(updated=1)
         stored = probe.stored("a")[0]
         assert (stored.text, stored.metadata) == ("new", {"new": 2})
         assert probe.near(5) == ["b", "a"]
@@ -74,7 +74,7 @@ class WriteCases(Cases):
         """[W-3, W-10] Count the same record apart, and change nothing."""
         records = [make_record("a", 0.9, link_both("x"), n=1), make_record("b", 0.1)]
         probe.put(*records)
-        assert probe.put(*records) == Written(unchanged=2)
+        assert probe.put(*records) == WriteCounts(unchanged=2)
         assert probe.met(["x"]).sizes == {"x": 1}
         assert probe.near(5) == ["a", "b"]
 
@@ -96,7 +96,7 @@ class WriteCases(Cases):
     def test_any_difference_is_an_update(self, probe: Probe, changed: Record) -> None:
         """[W-3, W-10] Store any difference, however small."""
         probe.put(make_record("a", 0.5, link_both("x"), n=1))
-        assert probe.put(changed) == Written(updated=1)
+        assert probe.put(changed) == WriteCounts(updated=1)
         stored = probe.stored("a")[0]
         assert repr(stored.metadata.get("n")) == repr(changed.metadata["n"])
         assert (stored.text, stored.metadata) == (changed.text, changed.metadata)
@@ -107,7 +107,7 @@ class WriteCases(Cases):
             make_record("a", 0.9, link_both("x"), link_out("x"), link_in("y")),
             make_record("b", 0.5, link_both("x")),
         )
-        assert probe.remove("a") == Written(removed=1)
+        assert probe.remove("a") == WriteCounts(removed=1)
         assert probe.near(5) == probe.ids() == ["b"]
         assert probe.found(["a", "b"]) == [("b", 0.5)]
         for side in ("in", "out"):
@@ -117,19 +117,19 @@ class WriteCases(Cases):
     def test_unknown_ids_are_ignored(self, probe: Probe) -> None:
         """[W-4, W-10] Remove nothing for an id that is not stored, or given twice."""
         probe.put(make_record("a"), make_record("b"))
-        assert probe.remove("?", "a", "a") == Written(removed=1)
-        assert probe.remove("a") == Written()
+        assert probe.remove("?", "a", "a") == WriteCounts(removed=1)
+        assert probe.remove("a") == WriteCounts()
         assert probe.ids() == ["b"]
 
     def test_nothing_is_removed_before_any_claim(self, unclaimed: Probe) -> None:
         """[W-4] Remove nothing in a store that never had a document."""
-        assert unclaimed.write(remove=["a"], remove_pages=[("source", "url")]) == Written()
+        assert unclaimed.write(remove=["a"], remove_pages=[("source", "url")]) == WriteCounts()
 
     def test_a_removed_document_may_come_back(self, probe: Probe) -> None:
         """[W-1, W-4] Add a removed document as a new one, with nothing of the old."""
         probe.put(make_record("a", 0.9, link_both("x"), old=1))
         probe.remove("a")
-        assert probe.put(make_record("a", 0.5, link_both("y"))) == Written(added=1)
+        assert probe.put(make_record("a", 0.5, link_both("y"))) == WriteCounts(added=1)
         met = probe.met(["x", "y"])
         assert (met.of, met.sizes) == ({"x": [], "y": ["a"]}, {"x": 0, "y": 1})
         assert probe.stored("a")[0].metadata.keys() == {"links"}
@@ -141,10 +141,10 @@ class WriteCases(Cases):
             make_record("b", 0.5),
             make_record("a", 0.9, link_in("y"), n=2),
         ]
-        assert probe.put(*twice) == Written(added=2)
+        assert probe.put(*twice) == WriteCounts(added=2)
         assert probe.near(5) == ["a", "b"]
         assert probe.met(["x", "y"]).of == {"x": [], "y": ["a"]}
-        assert probe.put(*twice) == Written(unchanged=2)
+        assert probe.put(*twice) == WriteCounts(unchanged=2)
 
     def test_an_id_both_removed_and_put_is_put(self, probe: Probe) -> None:
         """[W-6] Count the id as updated or added, not as removed."""
@@ -152,7 +152,7 @@ class WriteCases(Cases):
         written = probe.write(
             put=[make_record("a", 0.5, link_in("y")), make_record("b", 0.1)], remove=["b", "a"]
         )
-        assert written == Written(added=1, updated=1)
+        assert written == WriteCounts(added=1, updated=1)
         assert probe.met(["x", "y"]).of == {"x": [], "y": ["a"]}
         assert probe.near(5) == ["a", "b"]
 
@@ -172,7 +172,7 @@ class WriteCases(Cases):
         assert probe.near(5) == ["a", "b"]
         assert probe.met(["x"]).of == {"x": ["a"]}
         assert probe.do(probe.backend.pages(None)) == [page]
-        assert probe.put(make_record("c", 0.8)) == Written(added=1)
+        assert probe.put(make_record("c", 0.8)) == WriteCounts(added=1)
 
     def test_a_dangling_link_works_when_the_document_arrives(self, probe: Probe) -> None:
         """[W-8] Keep a link without an answer, and after the answer went and came back."""
@@ -204,14 +204,14 @@ class WriteCases(Cases):
             put=[make_record("same", 0.5), make_record("old", 0.1), make_record("new", 0.2)],
             remove=["gone", "?"],
         )
-        assert written == Written(added=1, updated=1, unchanged=1, removed=1)
+        assert written == WriteCounts(added=1, updated=1, unchanged=1, removed=1)
         assert probe.ids() == ["new", "old", "same"]
 
     def test_a_change_that_holds_nothing_is_fine(self, probe: Probe) -> None:
         """[W-10] Accept an empty change on an empty store and on a filled one."""
-        assert probe.write() == Written()
+        assert probe.write() == WriteCounts()
         probe.put(make_record("a"))
-        assert probe.write() == Written()
+        assert probe.write() == WriteCounts()
         assert probe.ids() == ["a"]
 
 
