@@ -150,17 +150,17 @@ class TestEstimates:
         now = [100.0]
         monkeypatch.setattr(corpus.time, "monotonic", lambda: now[0])
         known = CorpusStatistics()
-        assert known.known() is None
+        assert known.get_totals() is None
         known.learn(CorpusTotals(corpus.MAX_ALWAYS_COUNTED, 5_000))
-        assert known.known() is None, "so few are counted anew"
+        assert known.get_totals() is None, "so few are counted anew"
         known.learn(CorpusTotals(4_000, 40_000))
         mine = parse_filter({"access": "me"})
         known.learn(CorpusTotals(2_000, 9_000), mine)
         known.add(1, -18)
-        assert known.known() == CorpusTotals(4_001, 39_982)
-        assert known.known(mine) == CorpusTotals(2_000, 9_000)
+        assert known.get_totals() == CorpusTotals(4_001, 39_982)
+        assert known.get_totals(mine) == CorpusTotals(2_000, 9_000)
         now[0] += corpus.COUNT_LIFETIME
-        assert known.known() is known.known(mine) is None
+        assert known.get_totals() is known.get_totals(mine) is None
 
     def test_the_average_of_no_words_divides(self):
         assert CorpusTotals(3, 0).average == CorpusTotals().average == 1

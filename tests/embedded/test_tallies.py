@@ -64,7 +64,7 @@ def test_the_counts_are_the_oracles(tmp_path, seed) -> None:
         assert ours == theirs
         for kind in (*KINDS, "unheard of"):
             for take in (0, 3, 100):
-                ours, theirs = (store.run(store.linked(kind, take)) for store in stores)
+                ours, theirs = (store.run(store.find_most_linked(kind, take)) for store in stores)
                 assert ours == theirs, kind
     stores[0].close()
 

@@ -146,20 +146,21 @@ RULES = (
     ],
 )
 def test_which_note_a_name_means(name, page, found):
-    assert NoteIndex(RULES, {"nick": ["zzzz/Note.md", "b/Note.md"]}).named(name, page) == found
+    assert NoteIndex(RULES, {"nick": ["zzzz/Note.md", "b/Note.md"]}).resolve_name(name, page) == found
 
 
 def test_which_of_several_notes_a_name_means_without_one_at_the_root():
     notes = NoteIndex(("zzzz/Note.md", "a/b/Note.md", "b/Note.md", "b/c/x.md", "zzzz/x.md"), {})
-    assert notes.named("Note", "zzzz/x.md") == "zzzz/Note.md", "the own folder"
-    assert notes.named("Note", "b/c/x.md") == "b/Note.md", (
+    assert notes.resolve_name("Note", "zzzz/x.md") == "zzzz/Note.md", "the own folder"
+    assert notes.resolve_name("Note", "b/c/x.md") == "b/Note.md", (
         "the shortest path; folders above count for nothing"
     )
     assert (
-        NoteIndex(("zzzz/Note.md", "a/b/Note.md", "b/Note.md"), {}).named("a/b/note", "x.md") == "a/b/Note.md"
+        NoteIndex(("zzzz/Note.md", "a/b/Note.md", "b/Note.md"), {}).resolve_name("a/b/note", "x.md")
+        == "a/b/Note.md"
     )
-    assert NoteIndex(("archive/Note.md", "a/b/Note.md"), {}).named("Note", "x.md") == "a/b/Note.md"
-    assert NoteIndex(("x/a/b/Note.md", "b/Note2.md"), {}).named("b/Note", "y.md") == "x/a/b/Note.md"
+    assert NoteIndex(("archive/Note.md", "a/b/Note.md"), {}).resolve_name("Note", "x.md") == "a/b/Note.md"
+    assert NoteIndex(("x/a/b/Note.md", "b/Note2.md"), {}).resolve_name("b/Note", "y.md") == "x/a/b/Note.md"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_which_of_several_notes_a_name_means_without_one_at_the_root():
 )
 def test_which_note_a_link_means(href, page, found):
     paths = ("Note.md", "b/Note.md", "dir/README.md", "deep/Space Needle.md")
-    assert NoteIndex(paths, {}).linked(href, page) == found
+    assert NoteIndex(paths, {}).resolve_path(href, page) == found
 
 
 NOTES = NoteIndex(("N.md", "a/M.md", "a/P Q.md"), {})
@@ -425,7 +426,7 @@ def test_an_exact_path_that_comes_later_takes_over_from_the_own_folder(store, tm
 
 def test_names_are_the_same_however_their_accents_are_written():
     composed, apart = "Caf\u00e9", "Cafe\u0301"
-    assert NoteIndex((f"{apart}.md",), {}).named(composed, "x.md") == f"{apart}.md"
+    assert NoteIndex((f"{apart}.md",), {}).resolve_name(composed, "x.md") == f"{apart}.md"
 
 
 def test_a_name_that_is_no_unicode_is_a_name(store, tmp_path):

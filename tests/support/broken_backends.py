@@ -641,8 +641,8 @@ class TestAPageThatLinksToItself(Suite, part_with("test_the_most_linked_pages"))
 
     class Backend(BrokenBackend):
         @as_operation
-        def linked(self, kind, take):
-            linked = now(super().linked(kind, take))
+        def find_most_linked(self, kind, take):
+            linked = now(super().find_most_linked(kind, take))
             return [replace(page, links=page.links + 1) for page in linked]
 
     backend_class = Backend

@@ -362,7 +362,7 @@ class OracleBackend(Backend):
         ]
 
     @as_operation
-    def linked(self, kind: str, take: int) -> list[LinkedPage]:
+    def find_most_linked(self, kind: str, take: int) -> list[LinkedPage]:
         """Count page by page and link by link."""
         state = self._open()
         found = [

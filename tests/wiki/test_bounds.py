@@ -120,8 +120,8 @@ def test_finding_notes_takes_time_with_their_number_and_no_more():
         paths = [f"d{number}/index.md" for number in range(count)]
         notes = NoteIndex(paths, {})
         for path in paths:
-            assert notes.linked("gone/index.html", path) is None
-            assert notes.named("x/index", path) is None
+            assert notes.resolve_path("gone/index.html", path) is None
+            assert notes.resolve_name("x/index", path) is None
 
     assert grows_with_length(look_up, 150)
 

@@ -323,7 +323,7 @@ class PageCases(Cases):
         )
 
         def linked(take: int, kind: str = "k") -> list[tuple[str, str, int]]:
-            found = probe.do(probe.backend.linked(kind, take))
+            found = probe.do(probe.backend.find_most_linked(kind, take))
             return [(page.source, page.url, page.links) for page in found]
 
         expected = [("s", "a", 4), ("r", "c", 2), ("s", "b", 2)]
