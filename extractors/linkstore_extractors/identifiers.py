@@ -65,12 +65,12 @@ class IdentifierMention(NamedTuple):
 def find_identifiers(text: str) -> list[IdentifierMention]:
     """Return all identifiers in a text, in order. Of overlapping ones the first counts, then the longest."""
     lowered = text.lower()
-    found: list[IdentifierMention] = []
+    mentions: list[IdentifierMention] = []
     for at in dict.fromkeys([at for hint, at in _HINTS if hint in lowered]):
-        found.extend(_find_mentions(IDENTIFIERS[at], text))
-    found.extend(_find_in_lists(text, lowered))
+        mentions.extend(_find_mentions(IDENTIFIERS[at], text))
+    mentions.extend(_find_in_lists(text, lowered))
     kept: list[IdentifierMention] = []
-    for mention in sorted(found, key=lambda mention: (mention.start, -mention.end)):
+    for mention in sorted(mentions, key=lambda mention: (mention.start, -mention.end)):
         if not kept or mention.start >= kept[-1].end:
             kept.append(mention)
     return kept

@@ -143,7 +143,7 @@ def get_text(source: Document | str) -> str:
 
 def find_runs(text: str) -> list[WordRun]:
     """Split a text into runs, in order. Hyphens join words, other punctuation and blank lines part them."""
-    found: list[WordRun] = []
+    runs: list[WordRun] = []
     run: WordRun | None = None
     opens, position = True, 0
     for raw in _compile_token(make_word_pattern(text)).findall(text):
@@ -156,13 +156,13 @@ def find_runs(text: str) -> list[WordRun]:
             run = None
         elif run is None:
             run = WordRun(position, opens, [word], [raw])
-            found.append(run)
+            runs.append(run)
         else:
             run.words.append(word)
             run.raws.append(raw)
         opens = False
         position += 1
-    return found
+    return runs
 
 
 @lru_cache(maxsize=256)
@@ -295,8 +295,8 @@ class KeywordExtractor:
     def extract(self, source: Document | str) -> tuple[Link, ...]:
         """Return the document's keywords, most salient first, equal ones by tag."""
         salient = [
-            (found.count / (found.count + 1) * self._rarity(tag) * found.factor, tag, found.label)
-            for tag, found in self._keywords(find_runs(get_text(source))).items()
+            (keyword.count / (keyword.count + 1) * self._rarity(tag) * keyword.factor, tag, keyword.label)
+            for tag, keyword in self._keywords(find_runs(get_text(source))).items()
         ]
         salient.sort(key=lambda item: (-item[0], item[1]))
         return tuple(
@@ -310,8 +310,8 @@ class KeywordExtractor:
         Phrases go before the words in them. Only what the corpus knows as a keyword is named.
         """
         return tuple(
-            Link.outgoing(kind=self._settings.kind, tag=tag, label=found.label, weight=self._rarity(tag))
-            for tag, found in self._keywords(find_runs(text)).items()
+            Link.outgoing(kind=self._settings.kind, tag=tag, label=keyword.label, weight=self._rarity(tag))
+            for tag, keyword in self._keywords(find_runs(text)).items()
         )
 
     def _keywords(self, found: Sequence[WordRun]) -> dict[str, _Keyword]:

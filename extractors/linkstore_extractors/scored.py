@@ -51,7 +51,7 @@ class _ScoredExtractor:
                 kind=self._kind,
                 tag=fold(keyword),
                 direction=direction,
-                label=found[0] if (found := re.search(re.escape(keyword), text, re.IGNORECASE)) else keyword,
+                label=match[0] if (match := re.search(re.escape(keyword), text, re.IGNORECASE)) else keyword,
                 weight=min(1.0, float(weight)),
             )
             for keyword, weight in self._score(text)

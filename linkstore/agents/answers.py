@@ -54,7 +54,7 @@ class AnswerStatement:
     citations: tuple[Citation, ...]
 
     def __str__(self) -> str:
-        return f"{self.text} [{', '.join(one.id for one in self.citations)}]"
+        return f"{self.text} [{', '.join(citation.id for citation in self.citations)}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class Answer:
     @property
     def text(self) -> str:
         """The answer in words, without its citations, or what is missing if there is none."""
-        said = " ".join(one.text for one in self.statements)
+        said = " ".join(statement.text for statement in self.statements)
         return said or _NO_ANSWER.get(self.outcome, self.outcome)
 
     @property
@@ -124,14 +124,21 @@ class Answer:
     @property
     def citations(self) -> tuple[Citation, ...]:
         """All citations, each once, in order."""
-        return tuple({one.id: one for statement in self.statements for one in statement.citations}.values())
+        return tuple(
+            {
+                citation.id: citation for statement in self.statements for citation in statement.citations
+            }.values()
+        )
 
     def explain(self) -> str:
         """Return a readable report: the plan, each action, the notes, and the answer with its citations."""
         lines = [f"question: {self.question}"]
         lines += [f"plan: {step}" for step in self.plan] or ["plan: none"]
         lines += [] if self.with_facts else ["facts: none; only passages and links were read"]
-        lines += [f"{number:>3}. {one['step']}: {one['said']}" for number, one in enumerate(self.actions, 1)]
+        lines += [
+            f"{number:>3}. {action['step']}: {action['said']}"
+            for number, action in enumerate(self.actions, 1)
+        ]
         lines += [f"note: {note}" for note in self.notebook]
         lines += [f"P{self.shown.index(id) + 1}: {id}" for id in self.read]
         lines += [f"stopped: the budget of {self.stopped} was used up"] if self.stopped else []
@@ -146,7 +153,10 @@ class Answer:
             f"{format_count(self.tokens, 'token')}"
         )
         lines += [f"  {statement}" for statement in self.statements] or [f"  {self.text}"]
-        lines += [f"  {one}, {one.title}" if one.title else f"  {one}" for one in self.citations]
+        lines += [
+            f"  {citation}, {citation.title}" if citation.title else f"  {citation}"
+            for citation in self.citations
+        ]
         return "\n".join(escape_unprintable(line) for line in lines)
 
     def graph(self) -> HitGraph:
@@ -169,7 +179,7 @@ class Answer:
             while one in came and one not in marked:
                 marked.add(one)
                 one = came[one]
-        cited = {f"chunk:{one.id}": one for one in self.citations}
+        cited = {f"chunk:{citation.id}": citation for citation in self.citations}
         start = GraphNode(id=question, title=self.question, url=None, role="start", depth=0, score=None)
         others = (
             GraphNode(
@@ -195,9 +205,9 @@ class Answer:
 def make_answer(state: Reading, *, with_facts: bool) -> Answer:
     """Make the answer from the state of a reading, which may not be at its end."""
     given: dict[str, Any] = {
-        one.name: tuple(of) if isinstance(of, list) else copy(of)
-        for one in fields(Answer)
-        if (of := state.get(one.name)) is not None
+        field.name: tuple(of) if isinstance(of, list) else copy(of)
+        for field in fields(Answer)
+        if (of := state.get(field.name)) is not None
     }
     given["statements"] = tuple(
         AnswerStatement(

@@ -257,12 +257,12 @@ def similar(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
 
 
 def _find_nearest(id: str, count: int) -> Plan[list[tuple[StoredDocument, float]]]:
-    found = yield from ask(Find(ids=(id,)))
-    vectors = yield from ask(Vectors(refs=found.refs))
+    candidates = yield from ask(Find(ids=(id,)))
+    vectors = yield from ask(Vectors(refs=candidates.refs))
     near = yield from ask(Nearest(vector=vectors[0], k=count + 1))
     documents = yield from ask(Documents(refs=near.refs))
     rows = zip(documents, near.similarity.tolist(), strict=True)
-    return [(one, similarity) for one, similarity in rows if one.id != id][:count]
+    return [(document, similarity) for document, similarity in rows if document.id != id][:count]
 
 
 def read(scope: ToolScope, id: str | list[str], offset: int = 0) -> Operation[ToolAnswer]:
@@ -294,7 +294,7 @@ def read(scope: ToolScope, id: str | list[str], offset: int = 0) -> Operation[To
     if len(answers) == 1:
         return answers[0]
     return ToolAnswer(
-        text="\n\n".join(one.text for one in answers), data={"documents": [one.data for one in answers]}
+        text="\n\n".join(answer.text for answer in answers), data={"documents": [one.data for one in answers]}
     )
 
 
@@ -333,22 +333,24 @@ def find_document(scope: ToolScope, name: str) -> Operation[Document]:
     """
     bare = name.strip().strip("[]<>").strip()
     known = yield from find_documents(scope, [name, bare])
-    found = known.get(name) or known.get(bare)
-    if found is not None:
-        return found
+    document = known.get(name) or known.get(bare)
+    if document is not None:
+        return document
     named: list[Document] = []
     if bare and is_unicode(bare):
         manifest = yield from call_engine(scope.backend, scope.backend.manifest())
         if manifest.dimension is not None:
             vector = make_unit_vector(manifest.dimension)
-            named = [as_document(one) for one in (yield from scope.answer(_find_at_url(bare, vector)))]
+            named = [
+                as_document(document) for document in (yield from scope.answer(_find_at_url(bare, vector)))
+            ]
             if not named:
                 hits = yield from scope.answer(Named(k=5).plan(Question(vector=vector, text=bare)))
                 named = [hit.document for hit in hits if _has_name(hit.document, bare)]
     if len(named) == 1:
         return named[0]
     if named:
-        others = ", ".join(f"[{one.id}]" for one in named)
+        others = ", ".join(f"[{document.id}]" for document in named)
         raise DocumentError(f"several documents have the name {name[:200]!r}: {others}; name one by its id")
     raise DocumentError(
         f"no document has the id or name {name[:200]!r}; take ids from the brackets in the answers of search"
@@ -360,7 +362,7 @@ def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, 
     """Return documents by id, without those that are not there."""
     known = tuple(filter(is_storable, ids))
     stored = (yield from scope.answer(read_documents(known))) if known else []
-    return {one.id: as_document(one) for one in stored}
+    return {document.id: as_document(document) for document in stored}
 
 
 def _has_name(document: Document, name: str) -> bool:
@@ -372,15 +374,15 @@ def _has_name(document: Document, name: str) -> bool:
 
 def _find_at_url(url: str, vector: Floats) -> Plan[list[StoredDocument]]:
     """Return one of the documents with a URL. The vector does not rank them."""
-    found = yield from ask(Nearest(vector=vector, k=1, filter=parse_filter({"url": url})))
-    return (yield from ask(Documents(refs=found.refs)))
+    candidates = yield from ask(Nearest(vector=vector, k=1, filter=parse_filter({"url": url})))
+    return (yield from ask(Documents(refs=candidates.refs)))
 
 
 def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentIds]:
     """Return the documents before and after, as the page has them, else as links say."""
     entries = yield from call_engine(scope.backend, scope.backend.pages(None, [get_page(document)]))
     id = document.id or ""
-    page = next((one.ids for one in entries if id in one.ids), None)
+    page = next((entry.ids for entry in entries if id in entry.ids), None)
     if page is None:
         near = yield from scope.answer(find_neighbours(id))
         if near is None:
@@ -395,7 +397,11 @@ def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentId
 
 
 def _find_first(side: Sequence[Neighbour], names: frozenset[str]) -> str | None:
-    found: Iterator[str] = (one.ids[0] for one in side if names & {one.link.kind, one.link.label} and one.ids)
+    found: Iterator[str] = (
+        neighbour.ids[0]
+        for neighbour in side
+        if names & {neighbour.link.kind, neighbour.link.label} and neighbour.ids
+    )
     return next(found, None)
 
 

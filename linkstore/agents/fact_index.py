@@ -136,8 +136,8 @@ def _write(
     )
     if summary.dry_run:
         return summary
-    found = yield from call(extractor.extract, extractor.aextract, chunks)
-    failed = tuple(one for one in found if isinstance(one, Failed))
+    extracteds = yield from call(extractor.extract, extractor.aextract, chunks)
+    failed = tuple(extracted for extracted in extracteds if isinstance(extracted, Failed))
     if failed and len(failed) == len(chunks) and not summary.facts:
         raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
 
@@ -145,14 +145,19 @@ def _write(
     def put() -> int:
         pages = [
             make_fact_page(chunk, compute_digest(chunk, extractor.name), of, names)
-            for chunk, of in zip(chunks, found, strict=True)
+            for chunk, of in zip(chunks, extracteds, strict=True)
             if not isinstance(of, Failed)
         ]
         facts.put_pages(FACT_SOURCE, pages)
         return sum(len(page.documents) for page in pages)
 
     written = yield from call(put, None)
-    doubtful = sum(bool(fact.doubt) for one in found if not isinstance(one, Failed) for fact in one)
+    doubtful = sum(
+        bool(fact.doubt)
+        for extracted in extracteds
+        if not isinstance(extracted, Failed)
+        for fact in extracted
+    )
     return replace(
         summary,
         extracted=summary.extracted - len(failed),
@@ -376,7 +381,7 @@ class ModelExtractor:
         replies = yield from self._model.request(
             ExtractedFacts, prompts, max_concurrency=self._max_concurrency
         )
-        return [one if isinstance(one, Exception) else one.output for one in replies]
+        return [reply if isinstance(reply, Exception) else reply.output for reply in replies]
 
 
 def _make_extraction_prompt(chunk: Document) -> list[BaseMessage]:
@@ -395,8 +400,10 @@ def _read_extraction(chunk: Document, found: ExtractedFacts | MalformedOutput | 
     match found:
         case ExtractedFacts(facts=facts):
             return tuple(
-                Fact(text=one.fact, key_elements=tuple(one.key_elements), doubt=find_doubt(one.fact, chunk))
-                for one in facts
+                Fact(
+                    text=fact.fact, key_elements=tuple(fact.key_elements), doubt=find_doubt(fact.fact, chunk)
+                )
+                for fact in facts
             )
         case MalformedOutput(problem):
             return Failed(chunk=chunk.id or "", reason=f"the model's output was malformed twice: {problem}")
@@ -449,5 +456,5 @@ def describe_facts(facts: LinkStore, *, top: int = 10) -> FactReport:
         words=sum(lengths) / max(1, len(lengths)),
         longest=max(lengths, default=0),
         elements=elements,
-        top=tuple((read_element_name(one.url), one.links) for one in named),
+        top=tuple((read_element_name(page.url), page.links) for page in named),
     )

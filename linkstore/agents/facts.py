@@ -228,8 +228,8 @@ class ElementNames:
         Key elements are kept that are short and have a visible character.
         """
         spellings: dict[str, str] = {}
-        for one in fact.key_elements:
-            found = self._known(one) if len(one) <= LONGEST_ELEMENT else self._normalize(one)
+        for element in fact.key_elements:
+            found = self._known(element) if len(element) <= LONGEST_ELEMENT else self._normalize(element)
             if found is not None:
                 spellings.setdefault(*found)
         return [

@@ -68,9 +68,13 @@ def follow(
     near = yield from _read_neighbours(scope, id)
     id = near.id
     sides = _list_sides(near, direction)
-    chosen = [(one, away) for one, away in sides if asked.followed is None or one.link.kind in asked.followed]
+    chosen = [
+        (neighbour, away)
+        for neighbour, away in sides
+        if asked.followed is None or neighbour.link.kind in asked.followed
+    ]
     ends = _find_ends(id, chosen)
-    large = [one for one, _ in chosen if one.more]
+    large = [neighbour for neighbour, _ in chosen if neighbour.more]
     if not ends:
         return make_empty_answer(_explain_empty(id, chosen, large), _advise_links(near))
     shown = list(ends.items())[: scope.limits.results]
@@ -91,7 +95,7 @@ def follow(
     )
     rest = len(ends) - len(results)
     notes = [f"{rest:,} more documents are not shown; name kinds to see fewer."] if rest > 0 else []
-    notes += [f"Not followed: {_describe_hub(one)}." for one in large]
+    notes += [f"Not followed: {_describe_hub(neighbour)}." for neighbour in large]
     return make_results_answer(heading, results, notes, found=len(ends))
 
 
@@ -117,7 +121,7 @@ def links(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
     )
     lines = [
         f"[{escape_unprintable(near.id)}]: {counts}.",
-        *(_format_link(one, away=away) for one, away in taken),
+        *(_format_link(neighbour, away=away) for neighbour, away in taken),
     ]
     if len(sides) > len(taken):
         lines.append(
@@ -126,7 +130,7 @@ def links(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
         )
     data = {
         "id": near.id,
-        "links": [_make_link_row(one, away=away) for one, away in taken],
+        "links": [_make_link_row(neighbour, away=away) for neighbour, away in taken],
         "outgoing": len(near.outgoing),
         "incoming": len(near.incoming),
     }
@@ -141,15 +145,15 @@ def _read_neighbours(scope: ToolScope, name: str) -> Operation[Neighbours]:
 
 def _list_sides(near: Neighbours, direction: HopDirection) -> list[tuple[Neighbour, bool]]:
     """Return the links of these directions, and whether each leads away."""
-    outgoing = [(one, True) for one in near.outgoing] if direction != "backward" else []
-    incoming = [(one, False) for one in near.incoming] if direction != "forward" else []
+    outgoing = [(neighbour, True) for neighbour in near.outgoing] if direction != "backward" else []
+    incoming = [(neighbour, False) for neighbour in near.incoming] if direction != "forward" else []
     return [*outgoing, *incoming]
 
 
 def _find_ends(id: str, sides: Iterable[tuple[Neighbour, bool]]) -> dict[str, Triple]:
     """Return the other documents with their links: the most similar of each link, then the next of each."""
     ends: dict[str, Triple] = {}
-    rows = [[(other, one.link, away) for other in one.ids] for one, away in sides]
+    rows = [[(other, neighbour.link, away) for other in neighbour.ids] for neighbour, away in sides]
     for other, link, away in (entry for column in zip_longest(*rows) for entry in column if entry):
         if other != id and other not in ends:
             subject, object_ = (id, other) if away else (other, id)
@@ -172,7 +176,7 @@ def _advise_links(near: Neighbours) -> list[str]:
     """Advise on the links that the document does have."""
     found = []
     for name, own in (("forward", near.outgoing), ("backward", near.incoming)):
-        kinds = sorted({one.link.kind for one in own if one.ids})
+        kinds = sorted({neighbour.link.kind for neighbour in own if neighbour.ids})
         if kinds:
             found.append(f"direction={name!r} leads to documents by links of the kinds {', '.join(kinds)}")
     return found or ["it has no links to other documents; search for something else"]
@@ -225,8 +229,8 @@ def schema(scope: ToolScope) -> Operation[ToolAnswer]:
         kinds, fields = sorted(recorded.schema.kinds), [recorded.schema.type_field]
         lines = [recorded.schema.describe()]
     else:
-        known = yield from call_engine(scope.backend, scope.backend.vocabulary())
-        kinds, fields = sorted(known.kinds), sorted(known.fields - {LINKS_KEY})
+        vocabulary = yield from call_engine(scope.backend, scope.backend.vocabulary())
+        kinds, fields = sorted(vocabulary.kinds), sorted(vocabulary.fields - {LINKS_KEY})
         lines = [f"Kinds of link: {_list_names(kinds)}", f"Metadata fields: {_list_names(fields)}"]
     data = {
         "schema": recorded.schema.to_dict() if recorded else None,

@@ -101,10 +101,10 @@ def _find_by_words(words: tuple[str, ...], most: int, filter: Condition) -> Plan
     if not words:
         return NO_REFS
     try:
-        found = yield from plans.ask(plans.Lexical(terms=words, k=most, filter=filter))
+        matches = yield from plans.ask(plans.Lexical(terms=words, k=most, filter=filter))
     except CapabilityError:
         return NO_REFS
-    return found.refs
+    return matches.refs
 
 
 def _interleave(lists: Iterable[Sequence[T]], most: int) -> list[T]:
@@ -114,7 +114,7 @@ def _interleave(lists: Iterable[Sequence[T]], most: int) -> list[T]:
 
 def _read_facts(refs: Ints) -> Plan[tuple[tuple[str, str], ...]]:
     stored = yield from plans.ask(plans.Documents(refs=refs))
-    return tuple((str(one.metadata[CHUNK_KEY]), one.text) for one in stored)
+    return tuple((str(document.metadata[CHUNK_KEY]), document.text) for document in stored)
 
 
 def _read_elements(refs: Ints) -> Plan[list[str]]:
@@ -132,14 +132,14 @@ def find_facts(name: str, vector: Floats, most: int) -> Plan[FoundFacts]:
     hop = yield from follow_tags([(KEY_ELEMENT, name)], "out", vector=vector, take=most, cap=MOST_FACTS)
     facts = yield from _read_facts(hop.edges.target)
     elements = yield from _read_elements(hop.edges.target)
-    beside = tuple(one for one in elements if one != name)
+    beside = tuple(element for element in elements if element != name)
     return FoundFacts(facts=facts, elements=beside, size=int(hop.size.sum()))
 
 
 def find_elements(facts: tuple[str, ...]) -> Plan[list[str]]:
     """Return the key elements that these facts mention."""
-    found = yield from plans.ask(plans.Find(ids=facts))
-    return (yield from _read_elements(found.refs))
+    candidates = yield from plans.ask(plans.Find(ids=facts))
+    return (yield from _read_elements(candidates.refs))
 
 
 def find_linked(
@@ -149,12 +149,17 @@ def find_linked(
 
     The chunks before and after come first, then the most similar to the question.
     """
-    found = yield from plans.ask(plans.Find(ids=tuple(ids)))
+    candidates = yield from plans.ask(plans.Find(ids=tuple(ids)))
     excluded = yield from plans.ask(plans.Find(ids=tuple(dict.fromkeys((*left_out, *ids)))))
     parts = []
     for leave, _ in HOP_SIDES["both"]:
         hop = yield from follow_links(
-            found.refs, leave, vector=vector, take=MOST_PER_GROUP, cap=LARGEST_GROUP, exclude=excluded.refs
+            candidates.refs,
+            leave,
+            vector=vector,
+            take=MOST_PER_GROUP,
+            cap=LARGEST_GROUP,
+            exclude=excluded.refs,
         )
         parts.append(hop.edges)
     edges = Edges.concatenate(parts)
@@ -163,18 +168,18 @@ def find_linked(
     ways = ways.take(np.argsort(-ways.similarity, kind="stable"))
     tags = yield from plans.ask(plans.Tags(groups=ways.group))
     names = yield from plans.ask(plans.Ids(refs=ways.target))
-    owners = yield from plans.ask(plans.Documents(refs=found.refs))
+    owners = yield from plans.ask(plans.Documents(refs=candidates.refs))
     chunks = [
         _describe_link(owners[at], tag, id)
         for at, tag, id in zip(ways.source.tolist(), tags, names, strict=True)
     ]
-    return sorted(chunks, key=lambda one: not one.beside)[:most]
+    return sorted(chunks, key=lambda chunk: not chunk.beside)[:most]
 
 
 def _describe_link(owner: plans.StoredDocument, tag: tuple[str, str], id: str) -> LinkedChunk:
     """Return a linked chunk with the kind of the link, and its label where its owner gave it one."""
     own = parse_links({LINKS_KEY: owner.metadata.get(LINKS_KEY)}, owner.id)
-    label = next((one.label for one in own if (one.kind, one.tag) == tag and one.label), None)
+    label = next((link.label for link in own if (link.kind, link.tag) == tag and link.label), None)
     if tag[0] == SECTION and label in _BESIDE:
         return LinkedChunk(id=id, of=owner.id, how=f"{label} of", beside=True)
     how = f'{tag[0]} "{label}" with' if label else f"{tag[0]} with"

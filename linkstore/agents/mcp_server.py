@@ -54,13 +54,13 @@ def list_resources(scope: ToolScope, after: str | None) -> Operation[tuple[list[
         after: A cursor, which is the id of the last document listed before: it tells of no hidden one.
     """
     condition = parse_filter(scope.filter)
-    found: list[Document] = []
+    documents: list[Document] = []
     while records := (yield from call_engine(scope.backend, scope.backend.scan(after, _SCANNED_AT_ONCE))):
-        found += (as_document(record) for record in records if condition.matches(record.metadata))
-        if len(found) > MOST_LISTED:
-            return found[:MOST_LISTED], found[MOST_LISTED - 1].id
+        documents += (as_document(record) for record in records if condition.matches(record.metadata))
+        if len(documents) > MOST_LISTED:
+            return documents[:MOST_LISTED], documents[MOST_LISTED - 1].id
         after = records[-1].id
-    return found, None
+    return documents, None
 
 
 def read_resource(scope: ToolScope, address: str, most: int) -> Operation[list[types.TextResourceContents]]:
@@ -75,11 +75,11 @@ def read_resource(scope: ToolScope, address: str, most: int) -> Operation[list[t
     if place is None:
         return []
     id, offset = unquote(place["id"]), int(place["offset"] or 0)
-    found = (yield from find_documents(scope, [id])).get(id)
-    if found is None or offset > max(0, len(found.page_content) - 1):
+    document = (yield from find_documents(scope, [id])).get(id)
+    if document is None or offset > max(0, len(document.page_content) - 1):
         return []
-    end, size = offset + most, len(found.page_content)
-    parts = [(address, found.page_content[offset:end])]
+    end, size = offset + most, len(document.page_content)
+    parts = [(address, document.page_content[offset:end])]
     if end < size:
         following = f"{make_address(id)}?offset={end}"
         parts.append((following, f"{size - end:,} more characters; read on at {following}"))
@@ -141,10 +141,10 @@ class StoreServer:
         if spec is None:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:80]!r}")
         try:
-            given = spec.arguments.model_validate(params.arguments or {})
+            model = spec.arguments.model_validate(params.arguments or {})
         except ValidationError as error:
             return _make_failed_result(format_argument_error(error))
-        arguments = {name: getattr(given, name) for name in given.model_fields_set}
+        arguments = {name: getattr(model, name) for name in model.model_fields_set}
         try:
             answer = await arun(spec.operation(**arguments))
         except LinkStoreError as error:
@@ -167,13 +167,13 @@ class StoreServer:
             raise _make_internal_error(error) from error
         resources = [
             types.Resource(
-                uri=make_address(one.id or ""),
-                name=one.id or "",
-                title=join_headings(one),
-                description=get_url(one),
+                uri=make_address(document.id or ""),
+                name=document.id or "",
+                title=join_headings(document),
+                description=get_url(document),
                 mime_type="text/plain",
             )
-            for one in documents
+            for document in documents
         ]
         return types.ListResourcesResult(resources=resources, next_cursor=following)
 

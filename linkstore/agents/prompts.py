@@ -56,7 +56,7 @@ def make_prompt(task: str, state: Reading, *shown: str) -> list[BaseMessage]:
 def make_answer_prompts(state: Reading) -> Iterator[list[BaseMessage]]:
     """Yield the prompt of the answer, then shorter ones: without the plan, then without the oldest notes."""
     numbers = {id: number for number, id in enumerate(state["shown"], 1)}
-    lines = [f"[P{numbers[id]}] {one['title']}".rstrip() for id, one in state["citable"].items()]
+    lines = [f"[P{numbers[id]}] {source['title']}".rstrip() for id, source in state["citable"].items()]
     seen = format_list("Passages that were read:", lines) if lines else "Nothing was read."
     short: Reading = {**state, "searched": []}
     yield make_prompt(ANSWER_TASK, short, seen)

@@ -311,7 +311,7 @@ def _choose_next(state: Reading) -> str:
     looking = next((step for step, key in waiting if state[key]), None)  # type: ignore[literal-required]
     if looking is not None:
         return looking
-    fresh = any(not one["passed"] for one in state["candidates"].values())
+    fresh = any(not candidate["passed"] for candidate in state["candidates"].values())
     return "read" if state["chunks"] or state["facts"] or fresh else "answer"
 
 
@@ -328,7 +328,7 @@ def make_plan(step: ReadingStep) -> Operation[None]:
     yield from step.sources.vector(state["question"])  # refuses a blank question before the model is paid
     made = yield from step.ask(RationalPlan, prompts.make_prompt(prompts.PLAN_TASK, state))
     if isinstance(made, RationalPlan):
-        state["plan"] = [said for one in made.steps[:MOST_PLANNED] if (said := " ".join(one.split()))]
+        state["plan"] = [said for step in made.steps[:MOST_PLANNED] if (said := " ".join(step.split()))]
     queries = {query.casefold(): query for query in [state["question"], *state["plan"]]}
     state["queries"] = list(queries.values())
     step.record_action(
@@ -390,10 +390,10 @@ def look_up_links(step: ReadingStep) -> Operation[None]:
     vector = yield from step.sources.vector(" ".join([state["question"], *state["notebook"][-1:]]))
     plan = lookups.find_linked(ids, vector, state["read"], SHOWN_HITS)
     linked = yield from call_plan(step.sources.store.backend, plan)
-    found = ((one.id, f"chunk:{one.of}", f"{one.how} P{step.number(one.of)}") for one in linked)
+    found = ((chunk.id, f"chunk:{chunk.of}", f"{chunk.how} P{step.number(chunk.of)}") for chunk in linked)
     new = step.add_candidates(found, LINKED)
-    state["linked"] = [one.id for one in linked if one.beside]
-    state["linked"] += [one.id for one in linked if not one.beside][:SHOWN_LINKED]
+    state["linked"] = [chunk.id for chunk in linked if chunk.beside]
+    state["linked"] += [chunk.id for chunk in linked if not chunk.beside][:SHOWN_LINKED]
     if facts is not None:
         urls = [make_chunk_url(id) for id in ids]
         own = yield from call(facts.page_ids, facts.apage_ids, FACT_SOURCE, urls)
@@ -407,8 +407,8 @@ def read(step: ReadingStep) -> Operation[None]:
     state, store = step.state, step.sources.store
     menu = _list_candidates(state)
     wanted = [*state["chunks"], *menu]
-    given = yield from call(store.get_by_ids, store.aget_by_ids, wanted)
-    there = {one.id or "": one for one in given}
+    documents = yield from call(store.get_by_ids, store.aget_by_ids, wanted)
+    there = {document.id or "": document for document in documents}
     for id in (id for id in wanted if id not in there):
         state["candidates"].pop(id, None)
         if id in state["chunks"]:
@@ -421,7 +421,10 @@ def read(step: ReadingStep) -> Operation[None]:
     if not reading and not any(lists):
         return
     while True:
-        passages = [(step.number(one.id or ""), one.metadata, _get_part(state, one)) for one in reading]
+        passages = [
+            (step.number(document.id or ""), document.metadata, _get_part(state, document))
+            for document in reading
+        ]
         request = prompts.make_prompt(prompts.READ_TASK, state, prompts.format_passages(passages), *lists)
         if len(reading) < 2 or step.find_limit(request, last=False) != "tokens":
             break
@@ -430,16 +433,16 @@ def read(step: ReadingStep) -> Operation[None]:
     if state["stopped"]:
         return
     state["facts"] = {}
-    for one in reading:
-        _mark_as_read(state, one)
-    names = ", ".join(repr(one.id) for one in reading)
+    for document in reading:
+        _mark_as_read(state, document)
+    names = ", ".join(repr(document.id) for document in reading)
     said = f"read {names}" if names else f"saw {format_count(len(menu), 'passage')}"
     _decide(step, made if isinstance(made, Decision) else None, menu, said)
 
 
 def _list_candidates(state: Reading) -> list[str]:
     """Return the passages to choose from: the best by the searches, then some linked with those to read."""
-    candidates = {id: one for id, one in state["candidates"].items() if id not in state["chunks"]}
+    candidates = {id: candidate for id, candidate in state["candidates"].items() if id not in state["chunks"]}
     ranked = sorted(candidates, key=lambda id: (candidates[id]["passed"], -candidates[id]["score"]))
     linked = [id for id in state["linked"] if id in candidates]
     most = SHOWN_BESIDE if state["chunks"] else SHOWN_CANDIDATES
@@ -449,7 +452,7 @@ def _list_candidates(state: Reading) -> list[str]:
 
 def _wants_more(state: Reading) -> bool:
     """Say whether the model wanted none of what it was shown, and has nothing to read."""
-    return not state["chunks"] and any(one["passed"] for one in state["candidates"].values())
+    return not state["chunks"] and any(candidate["passed"] for candidate in state["candidates"].values())
 
 
 def _format_lists(step: ReadingStep, menu: Sequence[str], there: Mapping[str, Document]) -> list[str]:
@@ -457,19 +460,19 @@ def _format_lists(step: ReadingStep, menu: Sequence[str], there: Mapping[str, Do
     state = step.state
     lines = []
     for id in menu:
-        one, document = state["candidates"][id], there[id]
-        facts = " ".join(one["facts"][:FACTS_OF_CANDIDATE])  # which name their title and heading
+        candidate, document = state["candidates"][id], there[id]
+        facts = " ".join(candidate["facts"][:FACTS_OF_CANDIDATE])  # which name their title and heading
         place = "" if facts else ", ".join(read_place(document.metadata))
         shown = facts or make_snippet(document.page_content, state["question"], SNIPPET_CHARACTERS)
         named = f"{place}: " if place and not shown.startswith(place) else ""
-        how = f" ({one['how']})" if one["how"] else ""
+        how = f" ({candidate['how']})" if candidate["how"] else ""
         lines.append(f"[P{step.number(id)}] {named}{shown}{how}")
     shown_facts = (
         prompts.format_list(
-            f"Facts of {name!r}, {describe_count(len(found['facts']), found['size'])}:",
-            [f"[P{step.number(id)}] {text}" for id, text in found["facts"]],
+            f"Facts of {name!r}, {describe_count(len(facts['facts']), facts['size'])}:",
+            [f"[P{step.number(id)}] {text}" for id, text in facts["facts"]],
         )
-        for name, found in state["facts"].items()
+        for name, facts in state["facts"].items()
     )
     most = OFFERED_ELEMENTS if _wants_more(state) else SHOWN_ELEMENTS
     offered = "; ".join(state["offered"][:most])
@@ -482,7 +485,7 @@ def _format_lists(step: ReadingStep, menu: Sequence[str], there: Mapping[str, Do
 
 def _select_batch(state: Reading, queue: Sequence[Document]) -> list[Document]:
     """Return the first of the passages to read that are not too long together, at least one."""
-    lengths = accumulate(len(_get_part(state, one)) for one in queue[:READ_AT_ONCE])
+    lengths = accumulate(len(_get_part(state, document)) for document in queue[:READ_AT_ONCE])
     fitting = sum(length <= LONGEST_READ for length in lengths)
     return list(queue[: max(1, fitting)])
 
@@ -542,7 +545,7 @@ def _decide(step: ReadingStep, made: Decision | None, menu: Sequence[str], said:
     if not chosen:
         for id in menu:
             state["candidates"][id]["passed"] += 1
-    if not action and all(one["passed"] for one in state["candidates"].values()):
+    if not action and all(candidate["passed"] for candidate in state["candidates"].values()):
         state["queries"] = [state["question"]]  # for the hits that follow those of its last search
 
 
@@ -577,12 +580,12 @@ def _end(step: ReadingStep, statements: Sequence[CitedStatement], *, in_sources:
     state = step.state
     kept: list[dict[str, Any]] = []
     unread: list[str] = []
-    for one in statements if in_sources else ():
-        ids = step.find_numbered("citations", one.passages)
+    for statement in statements if in_sources else ():
+        ids = step.find_numbered("citations", statement.passages)
         read = [id for id in ids if id in state["citable"]]
         unread += [id for id in ids if id not in read]
-        if read and one.text.strip():
-            kept.append({"text": one.text.strip(), "chunks": read})
+        if read and statement.text.strip():
+            kept.append({"text": statement.text.strip(), "chunks": read})
     if not kept and any(id in state["candidates"] for id in unread) and step.name == "read":
         return list(dict.fromkeys(unread))
     step.refuse("citations", len(unread))
@@ -604,7 +607,7 @@ def write_answer(step: ReadingStep) -> Operation[None]:
         return
     stopped = state["stopped"]
     possible = list(prompts.make_answer_prompts(state))
-    fitting = (one for one in possible if step.find_limit(one, last=True) != "tokens")
+    fitting = (messages for messages in possible if step.find_limit(messages, last=True) != "tokens")
     made = yield from step.ask(FinalAnswer, next(fitting, possible[0]), last=True)
     if isinstance(made, MalformedOutput):
         raise AgentError(

@@ -141,8 +141,12 @@ def make_results_answer(
         notes: Lines below them.
         more: Further data.
     """
-    lines = [heading, *(line for rank, one in enumerate(results, 1) for line in one.lines(rank)), *notes]
-    data = {"results": [one.to_dict() for one in results], "notes": list(notes), **more}
+    lines = [
+        heading,
+        *(line for rank, result in enumerate(results, 1) for line in result.lines(rank)),
+        *notes,
+    ]
+    data = {"results": [result.to_dict() for result in results], "notes": list(notes), **more}
     return ToolAnswer(text="\n".join(lines), data=data)
 
 

@@ -199,12 +199,12 @@ def make_spec(
     description, told = read_docstring(operation)
     name = f"{prefix}{operation.__name__}"
     fields: dict[str, Any] = {}
-    for one in list(inspect.signature(operation, eval_str=True).parameters.values())[1:]:
-        default = ... if one.default is one.empty else one.default
-        taken = (changed or {}).get(one.name, (one.annotation, default))
+    for parameter in list(inspect.signature(operation, eval_str=True).parameters.values())[1:]:
+        default = ... if parameter.default is parameter.empty else parameter.default
+        taken = (changed or {}).get(parameter.name, (parameter.annotation, default))
         if taken is not None:
-            text = Template(told[one.name].text).substitute(words)
-            fields[one.name] = (taken[0], Field(default=taken[1], description=text))
+            text = Template(told[parameter.name].text).substitute(words)
+            fields[parameter.name] = (taken[0], Field(default=taken[1], description=text))
     return ToolSpec(
         name=name,
         description=Template(" ".join(description.split())).substitute(words),
@@ -219,8 +219,8 @@ def _change_search(ceiling: int, schema: Schema | None) -> dict[str, tuple[Any, 
     hops = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": ceiling})]
     if schema is None:
         return {"hops": (hops, ceiling), "start_type": None, "result_type": None, "where": None}
-    known = Annotated[str | None, WithJsonSchema({"type": "string", "enum": sorted(schema.types)})]
-    return {"hops": (hops, ceiling), "start_type": (known, None), "result_type": (known, None)}
+    annotated = Annotated[str | None, WithJsonSchema({"type": "string", "enum": sorted(schema.types)})]
+    return {"hops": (hops, ceiling), "start_type": (annotated, None), "result_type": (annotated, None)}
 
 
 def _name_examples(schema: Schema | None) -> dict[str, str]:
@@ -263,7 +263,7 @@ def format_error(error: LinkStoreError) -> str | None:
 def format_argument_error(error: ValidationError) -> str:
     """Format arguments that do not fit for a model."""
     wrong = (
-        f"{'.'.join(map(str, one['loc'])) or 'arguments'} {_WRONG.get(one['type'], one['msg'])}"
-        for one in error.errors(include_url=False, include_context=False, include_input=False)
+        f"{'.'.join(map(str, details['loc'])) or 'arguments'} {_WRONG.get(details['type'], details['msg'])}"
+        for details in error.errors(include_url=False, include_context=False, include_input=False)
     )
     return f"Error: the arguments do not fit: {'; '.join(wrong)}. Call the tool again with other arguments."

@@ -97,7 +97,7 @@ def _show_answer(answer: Answer) -> None:
     """Print the statements with numbers of their sources, then the sources."""
     numbers = {citation.id: number for number, citation in enumerate(answer.citations, 1)}
     for statement in answer.statements:
-        cited = ", ".join(str(numbers[one.id]) for one in statement.citations)
+        cited = ", ".join(str(numbers[citation.id]) for citation in statement.citations)
         show(f"{' '.join(statement.text.split())} [{cited}]")
     if not answer.statements:
         show(answer.text)

@@ -58,8 +58,8 @@ def add_command(app: typer.Typer, name: str, function: Callable[..., None]) -> N
     own, common = inspect.signature(function, eval_str=True), inspect.signature(_set_output, eval_str=True)
     description, told = read_docstring(function)
     _, told_of_all = read_docstring(_set_output)
-    parameters = [_describe(one, told) for one in own.parameters.values()]
-    parameters += [_describe(one, told_of_all) for one in common.parameters.values()]
+    parameters = [_describe(parameter, told) for parameter in own.parameters.values()]
+    parameters += [_describe(parameter, told_of_all) for parameter in common.parameters.values()]
 
     @wraps(function)
     def run(**given: Any) -> None:
@@ -71,15 +71,15 @@ def add_command(app: typer.Typer, name: str, function: Callable[..., None]) -> N
                 raise typer.Exit(get_exit_code(error)) from error
 
     run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     app.command(name, help=description)(run)
 
 
 def make_group(description: str, *functions: Callable[..., None]) -> typer.Typer:
     """Return a group of commands, each with the name of its function."""
     group = typer.Typer(help=description, no_args_is_help=True)
-    for one in functions:
-        add_command(group, one.__name__, one)
+    for function in functions:
+        add_command(group, function.__name__, function)
     return group
 
 
@@ -91,8 +91,8 @@ def _describe(parameter: inspect.Parameter, told: dict[str, ArgumentText]) -> in
     option = copy(given or (typer.Argument() if parameter.default is parameter.empty else typer.Option()))
     if kind is bool and not option.param_decls:
         option.param_decls = (f"--{parameter.name.replace('_', '-')}",)
-    if said := told.get(parameter.name):
-        option.help, option.metavar = said.text, said.kind or option.metavar
+    if text := told.get(parameter.name):
+        option.help, option.metavar = text.text, text.kind or option.metavar
     return parameter.replace(annotation=Annotated[kind, option], kind=inspect.Parameter.KEYWORD_ONLY)
 
 

@@ -84,12 +84,12 @@ def evaluate(
         else:
             measured = stack.enter_context(open_store(str(store), embedding=embedding))
         progress = stack.enter_context(show_progress("questions"))
-        found = running.evaluate(measured, asked, names, gold=gold, embedding=chosen, progress=progress)
-    comparison = compare_with_baseline(found)
+        evaluation = running.evaluate(measured, asked, names, gold=gold, embedding=chosen, progress=progress)
+    comparison = compare_with_baseline(evaluation)
     if json:
-        write_json(found.to_dict() | {"comparison": comparison and comparison.to_dict()})
+        write_json(evaluation.to_dict() | {"comparison": comparison and comparison.to_dict()})
     else:
-        show_evaluation(found, comparison)
+        show_evaluation(evaluation, comparison)
 
 
 def calibrate(
@@ -227,16 +227,16 @@ def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> No
     headings = (name.replace("recall@", "R@").replace("mrr", "MRR") for name in measures)
     for name in (*headings, "gain in R@5 over dense", "rescued", "ms", "no embedding"):
         table.add_column(name, justify="right", no_wrap=True)
-    best = {name: max(one.measures[name].value for one in evaluation.outcomes) for name in measures}
+    best = {name: max(outcome.measures[name].value for outcome in evaluation.outcomes) for name in measures}
     for outcome in evaluation.outcomes:
         values = [
-            Text(format_share(one.value), style=_BEST_STYLE if one.value == best[name] else "")
-            for name, one in outcome.measures.items()
+            Text(format_share(measure.value), style=_BEST_STYLE if measure.value == best[name] else "")
+            for name, measure in outcome.measures.items()
         ]
         rescued = "-" if outcome.rescue_rate is None else format_share(outcome.rescue_rate.value)
         times = (f"{outcome.ms_per_query:.1f}", f"{outcome.ms_without_embedding:.1f}")
-        one = outcome.gains[_GAIN_MEASURE]
-        gain = f"{100 * one.value:+.1f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]"
+        estimate = outcome.gains[_GAIN_MEASURE]
+        gain = f"{100 * estimate.value:+.1f} [{100 * estimate.low:+.1f}, {100 * estimate.high:+.1f}]"
         table.add_row(escape_unprintable(outcome.name), *values, gain, rescued, *times)
     widen_console(console).print(table)
     console.print(
@@ -295,9 +295,9 @@ def _show_kinds(console: Console, profile: Profile) -> None:
     table = Table("kind")
     for name in ("links", "dangling", "groups", "hubs", "edges", "edges a document"):
         table.add_column(name, justify="right")
-    for kind, one in profile.links.items():
-        counts = (one.links, one.dangling, one.groups, one.hubs, one.edges)
-        rate = one.edges / profile.documents if profile.documents else 0.0
+    for kind, link in profile.links.items():
+        counts = (link.links, link.dangling, link.groups, link.hubs, link.edges)
+        rate = link.edges / profile.documents if profile.documents else 0.0
         table.add_row(escape_unprintable(kind), *(f"{count:,}" for count in counts), f"{rate:.2f}")
     console.print(table)
 
@@ -309,11 +309,11 @@ def _show_gold_profile(console: Console, gold: GoldProfile) -> None:
     table = Table("kind")
     for name in ("edges at gold", "join two gold", "precision, %", "gold linked to gold, %"):
         table.add_column(name, justify="right")
-    for kind, one in gold.kinds.items():
+    for kind, edges in gold.kinds.items():
         shares = (
-            "-" if share is None else format_share(share) for share in (one.precision, one.linked_share)
+            "-" if share is None else format_share(share) for share in (edges.precision, edges.linked_share)
         )
-        table.add_row(escape_unprintable(kind), f"{one.edges:,}", f"{one.joining:,}", *shares)
+        table.add_row(escape_unprintable(kind), f"{edges.edges:,}", f"{edges.joining:,}", *shares)
     if gold.kinds:
         console.print(table)
     console.print(

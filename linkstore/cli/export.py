@@ -216,22 +216,22 @@ def _open_source(place: str, embedding: str | None) -> Iterator[MigrationSource]
     from linkstore.store.migration import BackendSource, find_recorded_name
 
     with ExitStack() as stack:
-        found: MigrationSource
+        source: MigrationSource
         if is_place_url(place, of_store=False):
             from linkstore.store.community import open_source
 
-            found = stack.enter_context(open_source(place, embedding))
+            source = stack.enter_context(open_source(place, embedding))
         else:
             try:
-                found = BackendSource(stack.enter_context(open_backend(place, create=False)))
+                source = BackendSource(stack.enter_context(open_backend(place, create=False)))
             except StoreNotFoundError as error:
                 raise StoreNotFoundError(f"there is no store at {place} to copy from") from error
-        recorded = found.manifest().embedding
+        recorded = source.manifest().embedding
         if embedding is not None and recorded not in {None, find_recorded_name(embedding)}:
             raise EmbeddingError(
                 f"--embedding-name {embedding}: the source records that its vectors are from {recorded!r}"
             )
-        yield found
+        yield source
 
 
 def show_migration(report: MigrationReport) -> None:

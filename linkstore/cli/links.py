@@ -54,22 +54,22 @@ def find_documents(store: CoreStore, name: str, *, by_ending: bool = False) -> l
     """
     from linkstore.core.urls import add_fragment, split_tag
 
-    found = _look_up_documents(store, name)
-    if not found and by_ending:
+    documents = _look_up_documents(store, name)
+    if not documents and by_ending:
         page, fragment = split_tag(name)
         pages = _find_pages_ending(store, page)
         if len(pages) > 1:
-            listed = "".join(f"\n  {one}" for one in pages[:_MAX_LISTED_PAGES])
+            listed = "".join(f"\n  {page}" for page in pages[:_MAX_LISTED_PAGES])
             rest = len(pages) - _MAX_LISTED_PAGES
             more = f"\n  and {rest:,} more" if rest > 0 else ""
             raise UsageError(f"{name!r} matches {len(pages):,} pages; name one of them:{listed}{more}")
-        found = _look_up_documents(store, add_fragment(pages[0], fragment)) if pages else []
+        documents = _look_up_documents(store, add_fragment(pages[0], fragment)) if pages else []
         name = add_fragment(pages[0], fragment) if pages else name
-    if not found:
+    if not documents:
         raise LinkStoreError(
             f"no document has the id or URL {name!r}; find what there is with: linkstore query TEXT"
         )
-    return found
+    return documents
 
 
 def list_spellings(name: str) -> list[str]:
@@ -97,7 +97,7 @@ def _has_ending(page: str, wanted: str) -> bool:
     bare = _URL_SUFFIX.sub("", page)
     folder, _, name = bare.rpartition("/")
     candidates = (page, bare, folder) if name in _INDEX_PAGES else (page, bare)
-    return any(f"/{one}".endswith(f"/{wanted}") for one in candidates)
+    return any(f"/{candidate}".endswith(f"/{wanted}") for candidate in candidates)
 
 
 def _fold_url(url: str) -> str:
@@ -149,9 +149,9 @@ def show_broken(store: CoreStore, *, json: bool) -> None:
     else:
         for page, links in groupby(found, key=lambda one: one["page"]):
             show(page, "bold cyan")
-            for one in links:
-                label = f" “{one['label']}”" if one["label"] else ""
-                show(f"  {make_readable(one['tag'])}{label}")
+            for link in links:
+                label = f" “{link['label']}”" if link["label"] else ""
+                show(f"  {make_readable(link['tag'])}{label}")
     if not missing:
         note("all links within the indexed sites lead to a page")
     if external:
@@ -255,17 +255,21 @@ def suggest(
         apply: Write them as links of the kind 'suggested', which a search follows only by name.
     """
     with open_core_store(store) as opened_store:
-        found = opened_store.suggest_links(k)
-        changed = opened_store.add_suggested_links(found) if apply else 0
+        suggestions = opened_store.suggest_links(k)
+        changed = opened_store.add_suggested_links(suggestions) if apply else 0
     if json:
-        write_json(found)
+        write_json(suggestions)
     else:
-        for number, one in enumerate(found, start=1):
-            source, target = make_readable(one.source_page), make_readable(one.target_page)
-            show(f"{number:3}. {source} → {target}  score {one.score:.3f}", "bold cyan")
-            why = f"names it “{one.phrase}”" if one.reason == "named" else f"similarity {one.similarity:.2f}"
-            show(f"     {why}: {one.passage}")
-    if not found:
+        for number, suggestion in enumerate(suggestions, start=1):
+            source, target = make_readable(suggestion.source_page), make_readable(suggestion.target_page)
+            show(f"{number:3}. {source} → {target}  score {suggestion.score:.3f}", "bold cyan")
+            why = (
+                f"names it “{suggestion.phrase}”"
+                if suggestion.reason == "named"
+                else f"similarity {suggestion.similarity:.2f}"
+            )
+            show(f"     {why}: {suggestion.passage}")
+    if not suggestions:
         note("no link seems to be missing: no page names another without a link, and none are near")
     if apply:
-        note(f"wrote {format_count(len(found), 'link')} in {format_count(changed, 'document')}")
+        note(f"wrote {format_count(len(suggestions), 'link')} in {format_count(changed, 'document')}")

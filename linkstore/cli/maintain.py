@@ -114,10 +114,10 @@ def _find_targets(
     whole: list[str] = []
     single: list[str] = []
     for id in chunks:
-        found = store.get_by_ids(list_spellings(id))
-        if not found:
+        documents = store.get_by_ids(list_spellings(id))
+        if not documents:
             raise LinkStoreError(f"nothing was deleted: no document has the id {id}")
-        single.append(found[0].id or "")
+        single.append(documents[0].id or "")
     for name in pages:
         of_name, loose = _find_named_pages(store, name)
         whole += of_name
@@ -133,7 +133,7 @@ def _find_named_pages(store: CoreStore, name: str) -> tuple[list[str], list[str]
     documents = find_documents(store, name)
     pages = {document.id or "": get_indexed_page(document) for document in documents}
     indexed = store.page_ids(None, sorted(set(pages.values())))
-    part = next((one for one in list_spellings(name) if pages.get(one) in indexed), None)
+    part = next((spelling for spelling in list_spellings(name) if pages.get(spelling) in indexed), None)
     if part is not None:
         raise UsageError(
             f"{name} is a part of the page {pages[part]}; to delete the page, name that; to delete only the"
@@ -255,7 +255,7 @@ def _read_prefix(store: LinkStore, source: str) -> str:
     pages = store.pages(source)
     ids = store.page_ids(source, list(pages)[:1])
     documents = store.get_by_ids([id for found in ids.values() for id in found][:1])
-    return next((str(one.metadata.get("site", "")) for one in documents), "")
+    return next((str(document.metadata.get("site", "")) for document in documents), "")
 
 
 def _search_questions(store: LinkStore, questions: Path) -> Watch:
@@ -267,11 +267,11 @@ def _search_questions(store: LinkStore, questions: Path) -> Watch:
     asked = read_questions(questions)
     limits = Limits(least=_MIN_QUESTIONS)
     with Watch(store, window=len(asked), kept=len(asked), limits=limits, keep=False) as watch:
-        for one in asked:
+        for question in asked:
             try:
-                store.search(one.question)
+                store.search(question.question)
             except LinkStoreError as error:
-                note(f"{one.question}: {error}")
+                note(f"{question.question}: {error}")
     return watch
 
 
@@ -280,7 +280,7 @@ def _checkup_to_dict(checkup: Checkup, watch: Watch | None) -> dict[str, object]
     if watch is not None:
         said["searches"] = watch.vitals().to_dict()
         said["not_found"] = [
-            {"question": one.question, "reason": one.reason} for one in watch.list_unanswered()
+            {"question": record.question, "reason": record.reason} for record in watch.list_unanswered()
         ]
     return said
 
@@ -314,5 +314,5 @@ def _show_unanswered(checkup: Checkup) -> None:
     """Show the questions that found nothing and are kept in the store, the most frequent first."""
     if checkup.unanswered:
         show(f"unanswered    {len(checkup.unanswered):>10,}")
-    for one in checkup.unanswered[:MAX_SHOWN_QUESTIONS]:
-        show(f"  {one.count:>9,}  {one.question}")
+    for question in checkup.unanswered[:MAX_SHOWN_QUESTIONS]:
+        show(f"  {question.count:>9,}  {question.question}")

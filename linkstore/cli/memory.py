@@ -37,8 +37,8 @@ def sessions(
         agent (ID): Only sessions with this agent.
     """
     with _open_memory(store) as memory:
-        found = memory.sessions(user_id=user, agent_id=agent)
-    rows = [{"user": key.user_id, "agent": key.agent_id, "session": key.run_id} for key in found]
+        keys = memory.sessions(user_id=user, agent_id=agent)
+    rows = [{"user": key.user_id, "agent": key.agent_id, "session": key.run_id} for key in keys]
     if json:
         write_json(rows)
         return

@@ -124,7 +124,7 @@ def make_strategy(name: StrategyName, **given: Any) -> Strategy:
     for option in settings:
         if option not in taken:
             *owners, last = [
-                one for one in kinds if one != "similarity" and (option, one) != ("depth", "pagerank")
+                kind for kind in kinds if kind != "similarity" and (option, kind) != ("depth", "pagerank")
             ]
             raise UsageError(
                 f"--{option.replace('_', '-')} does not apply to {name}; it is an option of"

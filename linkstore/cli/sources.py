@@ -194,6 +194,6 @@ def select_options(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]
     for name in chosen:
         if name not in kind.options:
             spelled = "trust-claims" if name == "claims" else name.replace("_", "-")
-            takers = ", ".join(one.name for one in SOURCE_KINDS if name in one.options)
+            takers = ", ".join(kind.name for kind in SOURCE_KINDS if name in kind.options)
             raise UsageError(f"--{spelled} is for {takers}; this is {kind.title}")
     return chosen

@@ -155,7 +155,10 @@ class Assembly:
 
         A share by rank is about how likely a document is evidence, and so may be added up; scores may not.
         """
-        costs = [sum(self._by_id[one].cost for one in self._with_requirements(name)) for name in self._wanted]
+        costs = [
+            sum(self._by_id[requirement].cost for requirement in self._with_requirements(name))
+            for name in self._wanted
+        ]
         values = [self._by_id[name].strength / at for at, name in enumerate(self._wanted, 1)]
         if len(costs) * capacity > _MOST_CELLS:
             raise StrategyError(
@@ -374,7 +377,7 @@ def cut_excerpt(
         name: The id in the line above them, which says how many sentences they are; None: without the line.
     """
     sentences, worth = _weigh_sentences(text, question)
-    costs = counter.count([f"{GAP}{one}" for one in sentences])
+    costs = counter.count([f"{GAP}{sentence}" for sentence in sentences])
     free = room - counter.count([_format(sentences, [], name)])[0]
     best = sorted((at for at, value in enumerate(worth) if value), key=lambda at: (-worth[at], at))
     chosen: list[int] = []
@@ -398,11 +401,11 @@ def list_shortest(text: str, question: str) -> list[str]:
 
 
 def _weigh_sentences(text: str, question: str) -> tuple[list[str], list[float]]:
-    sentences = [" ".join(one.split()) for one in split_sentences(text)][:_MOST_SENTENCES]
+    sentences = [" ".join(sentence.split()) for sentence in split_sentences(text)][:_MOST_SENTENCES]
     terms = set(extract_question_terms(question)[0])
     return sentences, [
-        len(terms.intersection(extract_terms(one))) + (_OPENING if not at else 0.0)
-        for at, one in enumerate(sentences)
+        len(terms.intersection(extract_terms(sentence))) + (_OPENING if not at else 0.0)
+        for at, sentence in enumerate(sentences)
     ]
 
 

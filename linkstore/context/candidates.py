@@ -131,7 +131,13 @@ class CompilerSettings:
         A text has other tokens after a line break than at the beginning, where tokenizers put a space.
         """
         before, *both = self.counter.count(
-            ["x", *(f"x{self.separator}{self.head_of(one)}{one.page_content}" for one in documents)]
+            [
+                "x",
+                *(
+                    f"x{self.separator}{self.head_of(document)}{document.page_content}"
+                    for document in documents
+                ),
+            ]
         )
         return [max(0, count - before) for count in both]
 
@@ -199,10 +205,10 @@ def make_candidates(
         now: The time of the question.
     """
     ranks = {str(hit.document.id): rank for rank, hit in enumerate(hits, 1)}
-    always = {one.id: as_document(one) for one in pinned}
-    required = {id: as_document(one) for id, one in sorted(around.documents.items())}
+    always = {document.id: as_document(document) for document in pinned}
+    required = {id: as_document(document) for id, document in sorted(around.documents.items())}
     by_id = always | {id: hits[rank - 1].document for id, rank in ranks.items() if id not in always}
-    by_id |= {id: one for id, one in required.items() if id not in by_id}
+    by_id |= {id: document for id, document in required.items() if id not in by_id}
     costs = settings.count_costs(list(by_id.values()))
     centrality = around.centrality({*settings.precedence, *settings.requires})
     notes: dict[str, str] = {}

@@ -160,10 +160,10 @@ def _enclose(parts: Sequence[tuple[str, str]]) -> str:
 def _choose_mark(names: Sequence[str], texts: Sequence[str]) -> str:
     """Return what tells tags of these names from all that the texts have: nothing, or a free number."""
     tags = re.compile(rf"<[\s/]*(?:{'|'.join(map(re.escape, names))})(?:-(\d+))?", re.IGNORECASE)
-    found = [match for text in texts for match in tags.finditer(text)] if names else []
-    if not found:
+    matches = [match for text in texts for match in tags.finditer(text)] if names else []
+    if not matches:
         return ""
-    taken = {int(match[1]) for match in found if match[1] and len(match[1]) < 10}
+    taken = {int(match[1]) for match in matches if match[1] and len(match[1]) < 10}
     return f"-{next(number for number in count(1) if number not in taken)}"
 
 
@@ -296,10 +296,10 @@ class Compiled:
         if self.left_out:
             lines.append(f"left out: {len(self.left_out)}")
         lines += [
-            f"{one.cost:>6}  {escape_unprintable(one.id)}  "
-            + ("" if one.rank is None else f"rank {one.rank}  ")
-            + escape_unprintable(one.reason)
-            for one in self.left_out[:_MOST_LISTED]
+            f"{hit.cost:>6}  {escape_unprintable(hit.id)}  "
+            + ("" if hit.rank is None else f"rank {hit.rank}  ")
+            + escape_unprintable(hit.reason)
+            for hit in self.left_out[:_MOST_LISTED]
         ]
         if len(self.left_out) > _MOST_LISTED:
             lines.append(f"        and {len(self.left_out) - _MOST_LISTED} more")
@@ -311,7 +311,7 @@ class Compiled:
         return {
             **{name: getattr(self, name) for name in names},
             "items": [item.to_dict() for item in self.items],
-            "left_out": [asdict(one) for one in self.left_out],
+            "left_out": [asdict(hit) for hit in self.left_out],
             "notes": list(self.notes),
             "reason": self.reason,
         }

@@ -191,15 +191,15 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
                     )
             if settings.strategy is None:
                 found = yield from call_plan(backend, find_dependencies(hits, settings.precedence), scope)
-            ids = [*(one.id for one in pinned), *(str(hit.document.id) for hit in found)]
+            ids = [*(document.id for document in pinned), *(str(hit.document.id) for hit in found)]
             looking = find_surroundings(list(dict.fromkeys(ids)), frozenset(settings.requires))
             around = yield from call_plan(backend, looking, scope)
         metadata = {str(hit.document.id): hit.document.metadata for hit in found}
-        metadata |= {one.id: one.metadata for one in pinned}
+        metadata |= {document.id: document.metadata for document in pinned}
         named = (one.get("page") for one in metadata.values())
         urls = list(dict.fromkeys(url for url in named if isinstance(url, str) and url))
         pages = (yield from call_engine(backend, backend.pages(None, urls))) if urls else []
-        metadata |= {name: one.metadata for name, one in around.documents.items()}
+        metadata |= {name: document.metadata for name, document in around.documents.items()}
         fading = [name for name, one in metadata.items() if settings.decay.may_fade(one)]
         accessed = yield from self._accesses.read(fading)
         if settings.last_access is not None:
@@ -220,7 +220,7 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
     def _note_accesses(self, compiled: Compiled, moment: datetime) -> Operation[None]:
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         fading = self.decay.may_fade
-        self._accesses.note((one.id for one in compiled.items if fading(one.document.metadata)), aware)
+        self._accesses.note((item.id for item in compiled.items if fading(item.document.metadata)), aware)
         yield from self._accesses.record()
 
     def _search(self, question: str, strategy: Strategy, k: int) -> Operation[Hits]:
@@ -252,4 +252,4 @@ class ContextRetriever(BaseRetriever):
         return self._prepare((await self.compiler.acompile(query)).documents)
 
     def _prepare(self, documents: list[Document]) -> list[Document]:
-        return documents if self.with_links else [strip_links(one) for one in documents]
+        return documents if self.with_links else [strip_links(document) for document in documents]

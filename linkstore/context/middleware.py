@@ -89,7 +89,7 @@ class ContextMiddleware(PromptMiddleware):
 
 def find_last_question(messages: Sequence[AnyMessage]) -> str:
     """Return the text of the user's last message, or an empty string if there is none."""
-    own = [one for one in messages if is_from_user(one)]
+    own = [message for message in messages if is_from_user(message)]
     return str(own[-1].text).strip() if own else ""
 
 

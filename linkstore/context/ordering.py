@@ -81,7 +81,7 @@ def find_cycles(needs: Mapping[T, Sequence[T]]) -> list[list[T]]:
     finished = [node for root in needs for node in _walk(root, needs, seen)]
     seen = set()
     components = [list(_walk(root, needed_by, seen)) for root in reversed(finished)]
-    return [one for one in reversed(components) if one]
+    return [component for component in reversed(components) if component]
 
 
 def _walk(root: T, edges: Mapping[T, Sequence[T]], seen: set[T]) -> Iterator[T]:
@@ -90,7 +90,7 @@ def _walk(root: T, edges: Mapping[T, Sequence[T]], seen: set[T]) -> Iterator[T]:
     seen.add(root)
     while path:
         node, others = path[-1]
-        fresh = next((one for one in others if one not in seen), None)
+        fresh = next((other for other in others if other not in seen), None)
         if fresh is None:
             path.pop()
             yield node

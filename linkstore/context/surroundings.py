@@ -76,9 +76,9 @@ def find_pinned(condition: Condition, vector: Floats) -> Plan[list[plans.StoredD
         condition: What pinned documents have in common.
         vector: Any unit vector of the store's dimension.
     """
-    found = yield from plans.ask(plans.Nearest(vector=vector, k=MOST_PINNED + 1, filter=condition))
-    documents = yield from plans.ask(plans.Documents(refs=found.refs))
-    return sorted(documents, key=lambda one: one.id)
+    candidates = yield from plans.ask(plans.Nearest(vector=vector, k=MOST_PINNED + 1, filter=condition))
+    documents = yield from plans.ask(plans.Documents(refs=candidates.refs))
+    return sorted(documents, key=lambda document: document.id)
 
 
 def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> Plan[list[Hit]]:
@@ -93,16 +93,18 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
         precedence: Which end of a link is read first, by kind; the other end builds upon it.
     """
     best = [hit for hit in hits[:MOST_EXTENDED] if hit.depth]
-    found = yield from plans.ask(plans.Find(ids=tuple(str(hit.document.id) for hit in best)))
-    ids = yield from plans.ask(plans.Ids(refs=found.refs))
+    candidates = yield from plans.ask(plans.Find(ids=tuple(str(hit.document.id) for hit in best)))
+    ids = yield from plans.ask(plans.Ids(refs=candidates.refs))
     by_id = {str(hit.document.id): hit for hit in best}
     ranked = {str(hit.document.id): hit for hit in hits}
     sides: tuple[tuple[plans.Side, First], ...] = (("out", "target"), ("in", "source"))
     for side, end in sides:
         kinds = frozenset(kind for kind, first in precedence.items() if first == end) - SEQUENCE_KINDS
-        if not kinds or not len(found.refs):
+        if not kinds or not len(candidates.refs):
             continue
-        hop = yield from follow_links(found.refs, side, kinds=kinds, take=MOST_REQUIRED, cap=MOST_REQUIRED)
+        hop = yield from follow_links(
+            candidates.refs, side, kinds=kinds, take=MOST_REQUIRED, cap=MOST_REQUIRED
+        )
         leaving = np.bincount(hop.source, minlength=len(ids))
         pointing = yield from plans.ask(
             plans.Members(groups=hop.groups, side=side, take=1, cap=MOST_REQUIRED)
@@ -110,17 +112,17 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
         common = hop.groups[pointing.sizes > MOST_REQUIRED]
         stored = yield from plans.ask(plans.Documents(refs=hop.edges.target))
         tags = yield from plans.ask(plans.Tags(groups=hop.edges.group))
-        for at, (one, (kind, tag)) in enumerate(zip(stored, tags, strict=True)):
+        for at, (document, (kind, tag)) in enumerate(zip(stored, tags, strict=True)):
             if hop.edges.group[at] in common:
                 continue
             left = by_id[ids[hop.edges.source[at]]]
             share = DEPENDENCY_SHARE / (leaving[hop.edges.source[at]] * max(1, hop.edges.size[at]))
             score = float(left.score * share)
-            before = ranked.get(one.id)
+            before = ranked.get(document.id)
             if score > (before.score if before else 0.0):
-                step = Step(id=one.id, url=one.metadata.get("url"), kind=kind, tag=tag)
-                ranked[one.id] = Hit(
-                    document=as_document(one),
+                step = Step(id=document.id, url=document.metadata.get("url"), kind=kind, tag=tag)
+                ranked[document.id] = Hit(
+                    document=as_document(document),
                     score=score,
                     similarity=before.similarity if before else 0.0,
                     depth=left.depth + 1,
@@ -137,19 +139,19 @@ def find_surroundings(ids: Sequence[str], requires: frozenset[str]) -> Plan[Surr
         ids: The candidates.
         requires: Kinds of link that lead to what a document requires.
     """
-    found = yield from plans.ask(plans.Find(ids=tuple(ids)))
-    start = found.refs if requires else NO_REFS
+    candidates = yield from plans.ask(plans.Find(ids=tuple(ids)))
+    start = candidates.refs if requires else NO_REFS
     needs, unresolved, reached = yield from _follow_requirements(start, requires)
-    refs = np.union1d(found.refs, reached)
+    refs = np.union1d(candidates.refs, reached)
     names = yield from plans.ask(plans.Ids(refs=refs))
     name = dict(zip(refs.tolist(), names, strict=True))
-    fresh = np.setdiff1d(refs, found.refs)
+    fresh = np.setdiff1d(refs, candidates.refs)
     stored: list[plans.StoredDocument] = (
         (yield from plans.ask(plans.Documents(refs=fresh))) if len(fresh) else []
     )
     links = yield from _read_links(refs, names)
     return Surroundings(
-        documents={one.id: one for one in stored},
+        documents={document.id: document for document in stored},
         requires={
             name[ref]: frozenset(name.get(other, _BEYOND) for other in others)
             for ref, others in needs.items()

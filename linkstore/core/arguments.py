@@ -175,7 +175,7 @@ class ArgumentText:
 def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, ArgumentText]]:
     """Return the description of a function, which ends at the first section, and that of each argument."""
     description, *sections = _SECTION.split(inspect.getdoc(function) or "")
-    arguments = "".join(one for one in sections if one.startswith("Args:"))
+    arguments = "".join(section for section in sections if section.startswith("Args:"))
     found = {
         name: ArgumentText(kind, " ".join(text.split())) for name, kind, text in _ARGUMENT.findall(arguments)
     }

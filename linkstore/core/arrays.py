@@ -46,11 +46,11 @@ def convert_numbers(given: Any) -> Floats:
         TypeError: If the items are not numbers, but such as strings, from which NumPy would read numbers.
         ValueError: If the lists differ in length.
     """
-    found = np.asarray(given)
-    if found.dtype.kind not in "biufO":
-        raise TypeError(f"an array of type {found.dtype} does not hold numbers")
+    array = np.asarray(given)
+    if array.dtype.kind not in "biufO":
+        raise TypeError(f"an array of type {array.dtype} does not hold numbers")
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(found, dtype=np.float32).reshape(found.shape)
+        return np.ascontiguousarray(array, dtype=np.float32).reshape(array.shape)
 
 
 def normalize_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[str] | None = None) -> Floats:

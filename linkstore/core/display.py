@@ -81,12 +81,12 @@ def make_readable(url: str) -> str:
 
 def _decode_letters(found: re.Match[str]) -> str:
     text = unquote_to_bytes(found[0]).decode("utf-8", "surrogateescape")
-    return _NOT_READABLE.sub(lambda one: quote(one[0], errors="surrogateescape"), text)
+    return _NOT_READABLE.sub(lambda match: quote(match[0], errors="surrogateescape"), text)
 
 
 def encode_controls(name: str) -> str:
     """Percent-encode control characters and marks of direction in a name, so that it can be an id."""
-    return name if name.isprintable() else _CONTROLS.sub(lambda one: quote(one[0]), name)
+    return name if name.isprintable() else _CONTROLS.sub(lambda match: quote(match[0]), name)
 
 
 def make_snippet(text: str, query: str, width: int = SNIPPET_WIDTH) -> str:
@@ -104,7 +104,7 @@ def make_snippet(text: str, query: str, width: int = SNIPPET_WIDTH) -> str:
     text = " ".join(text.split())
     if len(text) <= width:
         return text
-    words = [found.span() for found in find_words(text)]
+    words = [word.span() for word in find_words(text)]
     start, end = _find_window(text, words, find_query_spans(text, query), width)
     return f"{'… ' if start else ''}{text[start:end].strip()}{' …' if end < len(text) else ''}"
 
@@ -116,11 +116,11 @@ def find_query_spans(text: str, query: str) -> list[tuple[Span, str]]:
     """
     terms = [term for term in dict.fromkeys(tokenize(query)) if term not in STOP_WORDS]
     spans = []
-    for found in find_words(text):
-        word = fold(found[0])
+    for match in find_words(text):
+        word = fold(match[0])
         term = next((term for term in terms if _is_form_of(word, term)), None)
         if term is not None:
-            spans.append((found.span(), term))
+            spans.append((match.span(), term))
     return spans
 
 

@@ -112,10 +112,10 @@ def replace_kinds(
 def convert_link_data(links: Iterable[AnyLink]) -> list[Any]:
     """Return ``metadata["links"]`` as stored: dicts as their author wrote them, with plain JSON data."""
     return [
-        ({**one, "data": as_link(one).to_dict().get("data", {})} if one.get("data") else one)
-        if type(one) is dict
-        else as_link(one).to_dict()
-        for one in links
+        ({**link, "data": as_link(link).to_dict().get("data", {})} if link.get("data") else link)
+        if type(link) is dict
+        else as_link(link).to_dict()
+        for link in links
     ]
 
 

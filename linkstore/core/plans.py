@@ -265,14 +265,14 @@ def ask(fetch: Fetch[A]) -> Plan[A]:
 
 def read_documents(ids: Iterable[str]) -> Plan[list[StoredDocument]]:
     """Return the documents with these ids, each once, in the order asked. Those not stored are left out."""
-    found = yield from ask(Find(ids=tuple(ids)))
-    return (yield from ask(Documents(refs=found.refs)))
+    candidates = yield from ask(Find(ids=tuple(ids)))
+    return (yield from ask(Documents(refs=candidates.refs)))
 
 
 def select_stored(ids: Iterable[str]) -> Plan[list[str]]:
     """Return those of the ids that are stored, each once, in the order asked."""
-    found = yield from ask(Find(ids=tuple(ids)))
-    return (yield from ask(Ids(refs=found.refs)))
+    candidates = yield from ask(Find(ids=tuple(ids)))
+    return (yield from ask(Ids(refs=candidates.refs)))
 
 
 def rank_best(scores: Floats, take: int) -> Ranking:

@@ -181,7 +181,7 @@ def quote_fragment(anchor: str) -> str:
     """Return the fragment that leads to an element's ``id`` or ``name``, spelled as in links to it."""
     if _PLAIN_FRAGMENT.fullmatch(anchor):
         return anchor
-    return _UNSAFE_IN_FRAGMENT.sub(lambda found: quote(found[0]), replace_surrogates(anchor))
+    return _UNSAFE_IN_FRAGMENT.sub(lambda match: quote(match[0]), replace_surrogates(anchor))
 
 
 def list_fragments(anchor: str) -> tuple[str, ...]:

@@ -66,9 +66,9 @@ class Vocabulary:
 
     def _combine(self, change: Callable[..., frozenset[str]], *others: Vocabulary) -> Vocabulary:
         """Return the vocabulary of what ``change`` makes of each set of names, with those of others."""
-        kinds = change(self.kinds, *(one.kinds for one in others))
-        fields = change(self.fields, *(one.fields for one in others))
-        link_fields = change(self.link_fields, *(one.link_fields for one in others))
+        kinds = change(self.kinds, *(other.kinds for other in others))
+        fields = change(self.fields, *(other.fields for other in others))
+        link_fields = change(self.link_fields, *(other.link_fields for other in others))
         return Vocabulary(kinds=kinds, fields=fields, link_fields=link_fields)
 
 
@@ -108,7 +108,7 @@ def find_nearest_names(name: str, known: Iterable[str]) -> list[str]:
     for one in sorted(known)[:_MAX_COMPARED_NAMES]:
         if len(one) <= _MAX_COMPARED_LENGTH:
             spelled.setdefault(_fold_name(one), one)
-    return [spelled[one] for one in difflib.get_close_matches(_fold_name(name), spelled, n=3, cutoff=0.6)]
+    return [spelled[match] for match in difflib.get_close_matches(_fold_name(name), spelled, n=3, cutoff=0.6)]
 
 
 def _fold_name(name: str) -> str:

@@ -98,8 +98,8 @@ class Backend(StorageEngine):
 
     def _remember_names(self, names: Vocabulary) -> None:
         """Cache names that are recorded."""
-        known = self._known_names
-        self._known_names = known | names if len(known) < MAX_CACHED_NAMES else names
+        vocabulary = self._known_names
+        self._known_names = vocabulary | names if len(vocabulary) < MAX_CACHED_NAMES else names
 
     def digests(self, source: str | None) -> EngineOperation[dict[str, str]]:
         """Return the digests of the page entries of one source (None: of all), by url.

@@ -209,11 +209,11 @@ def estimate_lexical_weight(store: LinkStore, *, seed: int = 0) -> LexicalWeight
         scores = meaning + np.float32(weight) * words
         found[weight] = 1 / (1 + (scores > np.diag(scores)[:, None]).sum(axis=1))
     best = max(found.values(), key=np.mean)
-    worse = {weight: best - one for weight, one in found.items()}
+    worse = {weight: best - doubles for weight, doubles in found.items()}
     good = [weight for weight, by in worse.items() if np.mean(by) <= np.std(by) / math.sqrt(len(by))]
     return LexicalWeight(
         weight=min(good, key=lambda weight: abs(weight - DEFAULT_LEXICAL_WEIGHT)),
-        found={weight: float(np.mean(one)) for weight, one in found.items()},
+        found={weight: float(np.mean(doubles)) for weight, doubles in found.items()},
         sentences=len(cloze),
     )
 
@@ -225,10 +225,12 @@ def _take_sentences(documents: list[Record], seed: int) -> list[tuple[str, Recor
     found: list[tuple[str, Record]] = []
     for record in documents:
         sentences = split_sentences(record.text)
-        fit = [one for one in sentences if len(extract_question_terms(one)[0]) in SENTENCE_WORDS]
+        fit = [
+            sentence for sentence in sentences if len(extract_question_terms(sentence)[0]) in SENTENCE_WORDS
+        ]
         if len(set(fit)) > 1 and len(found) < CLOZE_QUESTIONS:
             taken = chance.choice(fit)
-            rest = " ".join(one for one in sentences if one != taken)
+            rest = " ".join(sentence for sentence in sentences if sentence != taken)
             found.append((taken.strip(), replace(record, text=rest)))
     return found
 
@@ -236,7 +238,10 @@ def _take_sentences(documents: list[Record], seed: int) -> list[tuple[str, Recor
 def _compare_cloze(store: LinkStore, cloze: Sequence[tuple[str, Record]]) -> Floats:
     """Return (n, n) similarities of sentences and documents, over the greatest of each sentence."""
     rest = np.stack(
-        [normalize_vector(one) for one in store.embeddings.embed_documents([one.text for _, one in cloze])]
+        [
+            normalize_vector(document)
+            for document in store.embeddings.embed_documents([record.text for _, record in cloze])
+        ]
     )
     asked = np.stack([normalize_vector(store.embeddings.embed_query(taken)) for taken, _ in cloze])
     similarity: Floats = asked @ rest.T
@@ -247,13 +252,13 @@ def _compare_cloze(store: LinkStore, cloze: Sequence[tuple[str, Record]]) -> Flo
 
 def _match_cloze(cloze: Sequence[tuple[str, Record]]) -> Floats:
     """Return (n, n) BM25 of sentences and documents, over the greatest of each sentence."""
-    terms = [Counter(extract_document_terms(one.text, one.metadata)) for _, one in cloze]
-    having = Counter(word for one in terms for word in one)
-    length = np.array([one.total() for one in terms], dtype=np.float64)
+    terms = [Counter(extract_document_terms(record.text, record.metadata)) for _, record in cloze]
+    having = Counter(word for term in terms for word in term)
+    length = np.array([term.total() for term in terms], dtype=np.float64)
     score = np.zeros((len(cloze), len(cloze)))
     for row, (taken, _) in enumerate(cloze):
         for word in extract_question_terms(taken)[0]:
-            count = np.array([one[word] for one in terms], dtype=np.float64)
+            count = np.array([term[word] for term in terms], dtype=np.float64)
             weight = bm25_weight(count, length, float(length.mean()))
             score[row] += inverse_frequency(len(cloze), having[word]) * weight
     best = score.max(axis=1, keepdims=True)
@@ -291,7 +296,7 @@ def sample_similarities(
 ) -> SimilaritySample:
     """Compare documents with questions that they do not answer, and questions with their gold answers."""
     drawn = _sample_documents(store, seed)
-    ids, vectors = [one.id for one in drawn], np.stack([one.vector for one in drawn])
+    ids, vectors = [record.id for record in drawn], np.stack([one.vector for one in drawn])
     units = find_gold_units(store, questions, gold)
     unrelated, answered = [], []
     for question in questions:
@@ -332,9 +337,9 @@ def _find_best_of_answers(question: GoldQuestion, units: GoldUnits, asked: Float
     """Return the similarity of each gold answer: that of its best document."""
     answers = [units.documents[answer] for answer in question.gold]
     wanted = tuple(sorted(frozenset[str]().union(*answers)))
-    found = yield from ask(Find(ids=wanted, vector=asked))
-    ids = yield from ask(Ids(refs=found.refs))
-    of = dict(zip(ids, found.similarity.tolist(), strict=True))
+    candidates = yield from ask(Find(ids=wanted, vector=asked))
+    ids = yield from ask(Ids(refs=candidates.refs))
+    of = dict(zip(ids, candidates.similarity.tolist(), strict=True))
     return np.array([max(of[id] for id in answer if id in of) for answer in answers], dtype=np.float32)
 
 

@@ -93,7 +93,7 @@ class Checkup:
     @property
     def alarms(self) -> tuple[CheckupFinding, ...]:
         """The findings that are alarms."""
-        return tuple(one for one in self.findings if one.severity == "alarm")
+        return tuple(finding for finding in self.findings if finding.severity == "alarm")
 
     @property
     def healthy(self) -> bool:
@@ -112,8 +112,8 @@ class Checkup:
             "findings": [asdict(finding) for finding in self.findings],
             "skipped": dict(self.skipped),
             "unanswered": [
-                {"question": one.question, "count": one.count, "last": one.last.isoformat()}
-                for one in self.unanswered
+                {"question": question.question, "count": question.count, "last": question.last.isoformat()}
+                for question in self.unanswered
             ],
         }
 
@@ -219,7 +219,7 @@ def examine(
         ),
         *named,
         *(_check_sound(store) if survey.documents <= MAX_VERIFIED else ()),
-        *(make_finding("searches", "alarm", one.text, searches) for one in alarms),
+        *(make_finding("searches", "alarm", alarm.text, searches) for alarm in alarms),
     ]
     return Checkup(
         documents=survey.documents,
@@ -227,7 +227,7 @@ def examine(
         types=graph.count_connectivity(),
         links=dict(survey.links),
         dangling=dangling,
-        findings=tuple(sorted(findings, key=lambda one: one.severity != "alarm")),
+        findings=tuple(sorted(findings, key=lambda finding: finding.severity != "alarm")),
         skipped=_list_skipped(store, survey, sources or {}, schema),
         unanswered=tuple(run(read_unanswered(store.backend))),
     )
@@ -255,13 +255,17 @@ def _check_schema_problems(store: LinkStore, schema: Schema) -> Iterator[Checkup
 def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[CheckupFinding]:
     """Yield types of documents that no traversal reaches."""
     standing = graph.count_connectivity()
-    apart = {name for name, one in standing.items() if name is not None and one.alone == one.documents}
+    apart = {
+        name
+        for name, connectivity in standing.items()
+        if name is not None and connectivity.alone == connectivity.documents
+    }
     for one in sorted(apart if len(standing) > 1 else ()):
         text = f"no link leads to or from any document of the type {one!r}, so no traversal reaches it"
         yield make_finding("drift", "alarm", text, standing[one].documents)
     if schema is None:
         return
-    led = (one.types if one.both_ways else one.to_types for one in schema.relations)
+    led = (relation.types if relation.both_ways else relation.to_types for relation in schema.relations)
     roots = schema.types.difference(*led)  # traversals start where no relation leads
     if not roots:
         return
@@ -340,8 +344,10 @@ def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[Checku
 
 def _check_sound(store: LinkStore) -> Iterator[CheckupFinding]:
     """Yield the findings of ``verify``."""
-    for one in store.verify().findings:
-        yield make_finding("sound", "alarm", f"{one.problem}; repair the store", one.count, one.examples)
+    for finding in store.verify().findings:
+        yield make_finding(
+            "sound", "alarm", f"{finding.problem}; repair the store", finding.count, finding.examples
+        )
 
 
 def _list_skipped(

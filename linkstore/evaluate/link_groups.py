@@ -116,15 +116,15 @@ class GoldProfile:
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as plain JSON."""
         shares = {
-            kind: {"precision": one.precision, "linked_share": one.linked_share}
-            for kind, one in self.kinds.items()
+            kind: {"precision": edges.precision, "linked_share": edges.linked_share}
+            for kind, edges in self.kinds.items()
         }
         return {
             "questions": self.questions,
             "dense_recall@5": self.recall_at_5,
             "missed": self.missed,
             "within_reach": self.within_reach,
-            "kinds": {kind: asdict(one) | shares[kind] for kind, one in self.kinds.items()},
+            "kinds": {kind: asdict(edges) | shares[kind] for kind, edges in self.kinds.items()},
         }
 
     @property
@@ -176,11 +176,11 @@ class Profile:
         """Return the profile as plain JSON."""
         return {
             "documents": self.documents,
-            "links": {kind: asdict(one) for kind, one in self.links.items()},
+            "links": {kind: asdict(link) for kind, link in self.links.items()},
             "group_sizes": dict(zip(list_size_labels(), self.sizes, strict=True)),
             "largest_groups": [
-                {"kind": one.kind, "tag": one.tag, "out": one.out, "in": one.in_, "hub": one.hub}
-                for one in self.largest
+                {"kind": group.kind, "tag": group.tag, "out": group.out, "in": group.in_, "hub": group.hub}
+                for group in self.largest
             ],
             "isolated": self.isolated,
             "reached_in_one_hop": self.reached,

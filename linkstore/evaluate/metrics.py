@@ -114,8 +114,8 @@ def count_rescues(ranks: Ranks, baseline: Ranks, within: int, missed: int) -> tu
         [(rank, other) for rank, other in zip(ours, theirs, strict=True) if not _is_within(other, missed)]
         for ours, theirs in zip(ranks, baseline, strict=True)
     ]
-    found = [sum(_is_within(rank, within) for rank, _ in one) for one in pairs]
-    return np.array(found, dtype=np.float64), np.array([len(one) for one in pairs], dtype=np.float64)
+    found = [sum(_is_within(rank, within) for rank, _ in pair) for pair in pairs]
+    return np.array(found, dtype=np.float64), np.array([len(pair) for pair in pairs], dtype=np.float64)
 
 
 def resample_means(columns: Doubles, seed: int, resamples: int = RESAMPLES) -> Doubles:
@@ -206,12 +206,12 @@ class Outcome(StrategyRun):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as plain JSON, with recalls from 0 to 1, and intervals as [low, high]."""
-        values: dict[str, Any] = {name: one.value for name, one in self.measures.items()}
+        values: dict[str, Any] = {name: measure.value for name, measure in self.measures.items()}
         return values | {
-            "intervals": {name: [one.low, one.high] for name, one in self.measures.items()},
+            "intervals": {name: [measure.low, measure.high] for name, measure in self.measures.items()},
             "gain_over_dense": {
-                name: {"value": one.value, "interval": [one.low, one.high]}
-                for name, one in self.gains.items()
+                name: {"value": gain.value, "interval": [gain.low, gain.high]}
+                for name, gain in self.gains.items()
             },
             "rescue_rate": None if self.rescue_rate is None else self.rescue_rate.value,
             "rescue_rate_interval": self.rescue_rate and [self.rescue_rate.low, self.rescue_rate.high],
@@ -267,7 +267,9 @@ def compute_outcomes(runs: Sequence[StrategyRun], baseline: Ranks, seed: int) ->
     measured = [
         _MeasuredMeans(values.mean(axis=0), drawn) for values, drawn in zip(columns, samples, strict=True)
     ]
-    return tuple(_make_outcome(run, one, measured[0]) for run, one in zip(runs, measured[1:], strict=True))
+    return tuple(
+        _make_outcome(run, means, measured[0]) for run, means in zip(runs, measured[1:], strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +288,7 @@ def _stack_measures(ranks: Ranks, baseline: Ranks) -> Doubles:
 
 def _make_outcome(run: StrategyRun, own: _MeasuredMeans, dense: _MeasuredMeans) -> Outcome:
     return Outcome(
-        **{one.name: getattr(run, one.name) for one in fields(run)},
+        **{field.name: getattr(run, field.name) for field in fields(run)},
         measures=_make_estimates(own.means, own.samples),
         gains=_make_estimates(own.means - dense.means, own.samples - dense.samples),
         rescue_rate=_estimate_rescue_rate(own),
@@ -365,7 +367,7 @@ def compare_with_baseline(evaluation: Evaluation, seed: int = 0) -> Comparison |
     rivals = [outcomes[name] for name in WITHOUT_LINKS if name in outcomes]
     if DEFAULT not in outcomes or not rivals:
         return None
-    best = max(rivals, key=lambda one: float(_compute_recalls(one).mean()))
+    best = max(rivals, key=lambda rival: float(_compute_recalls(rival).mean()))
     difference = _compute_recalls(outcomes[DEFAULT]) - _compute_recalls(best)
     drawn = resample_means(difference[:, np.newaxis], seed)
     gain = make_estimate(float(difference.mean()), drawn[:, 0])

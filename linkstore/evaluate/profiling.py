@@ -60,7 +60,7 @@ def with_links(documents: Sequence[Document], links: Sequence[str] | None = None
             f" installed; carried: {', '.join(sorted(carried)) or 'none'}; installed: {', '.join(installed)}"
         )
     loaded = [load_extractor(name) for name in dict.fromkeys(wanted) if name not in carried]
-    extractors = [one for one in loaded if getattr(one, "source", Document) is Document]
+    extractors = [extractor for extractor in loaded if getattr(extractor, "source", Document) is Document]
     kept = []
     for document in documents:
         links = [link for link in document.metadata.get(LINKS_KEY, ()) if link["kind"] in wanted]
@@ -180,11 +180,11 @@ class _QuestionLinks:
 
 def _examine_question(answers: Sequence[frozenset[str]], vector: Floats) -> Plan[_QuestionLinks]:
     number = {id: at for at, ids in enumerate(answers) for id in sorted(ids)}
-    found = yield from ask(Find(ids=tuple(number)))
-    ids = yield from ask(Ids(refs=found.refs))
-    answer = {ref: number[id] for ref, id in zip(found.refs.tolist(), ids, strict=True)}
+    candidates = yield from ask(Find(ids=tuple(number)))
+    ids = yield from ask(Ids(refs=candidates.refs))
+    answer = {ref: number[id] for ref, id in zip(candidates.refs.tolist(), ids, strict=True)}
     near = yield from ask(Nearest(vector=vector, k=_REACHED_FROM))
-    edges = yield from _find_edges(found.refs)
+    edges = yield from _find_edges(candidates.refs)
     edges = {  # those that do not stay within one answer
         kind: frozenset((one, other) for one, other in pairs if answer.get(one) != answer.get(other))
         for kind, pairs in edges.items()

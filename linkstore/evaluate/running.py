@@ -229,7 +229,7 @@ def _find_page_documents(store: LinkStore, urls: Iterable[str]) -> dict[str, tup
 
 def _select_section(answer: str, ids: Sequence[str]) -> list[str]:
     """Return a page's chunks that belong to a section: their id is the section's, or that and ``~N``."""
-    return [one for one in ids if _FURTHER_CHUNK.sub("", one) == answer or one == answer]
+    return [id for id in ids if _FURTHER_CHUNK.sub("", id) == answer or id == answer]
 
 
 def _find_known_ids(store: LinkStore, answers: Sequence[str]) -> set[str]:

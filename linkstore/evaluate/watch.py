@@ -241,14 +241,14 @@ class Watch(StoreObserver):
     def _record(self, searched: CompletedSearch) -> None:
         if searched.error is not None and not isinstance(searched.error, Exception):
             return  # interrupted: it is no evidence about the store
-        found = searched.hits
+        hits = searched.hits
         search = SearchRecord(
             question=searched.question,
             strategy=searched.strategy,
             began=searched.began,
             seconds=searched.seconds,
-            reason=found.doubt if found else str(searched.error if found is None else found.reason),
-            failed=found is None,
+            reason=hits.doubt if hits else str(searched.error if hits is None else hits.reason),
+            failed=hits is None,
         )
         with self._lock:
             self._searches.append(search)
@@ -264,7 +264,7 @@ class Watch(StoreObserver):
         """End the watch, whose counts stay, and keep the unanswered questions. Closing twice is allowed."""
         super().close()
         with self._lock:
-            questions = [one.question for one in self._unanswered if self._keep and not one.failed]
+            questions = [record.question for record in self._unanswered if self._keep and not record.failed]
             self._keep = False
         run(record_unanswered(self.store.backend, questions))
 

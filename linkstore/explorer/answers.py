@@ -182,10 +182,10 @@ def explain_absence(store: LinkStore, question: str, settings: AskSettings, id: 
     Raises:
         DocumentError: If the document does not exist.
     """
-    found = store.get_by_ids([id])
-    if not found:
+    documents = store.get_by_ids([id])
+    if not documents:
         raise DocumentError(f"document {id!r} does not exist in the store")
-    document = found[0]
+    document = documents[0]
     told: dict[str, Any] = {
         "id": id,
         "title": name_document(document.metadata, get_body(document)) or id,

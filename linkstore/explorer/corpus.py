@@ -83,8 +83,8 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
     orphans = np.flatnonzero(degree == 0)
     shown = [graph.first[at] for at in (*chosen.tolist(), *orphans[:_LISTED].tolist())]
     read = yield from call_plan(backend, read_documents(shown))
-    documents = {one.id: one for one in read}
-    fields, dates = choose_fields([one.metadata for one in read])
+    documents = {document.id: document for document in read}
+    fields, dates = choose_fields([document.metadata for document in read])
     order = _order_by_size(community)
     chosen = chosen[[graph.first[at] in documents for at in chosen.tolist()]]  # the store may have changed
     nodes = [
@@ -116,7 +116,7 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
         "hubs": [{"kind": kind, "tag": tag, "pages": size} for kind, tag, size in graph.hubs],
         "orphans": {
             "count": len(orphans),
-            "first": [{"id": one.id, "title": _name_page(one)} for one in lonely],
+            "first": [{"id": document.id, "title": _name_page(document)} for document in lonely],
         },
         "degrees": np.bincount(np.ceil(np.log2(degree + 1)).astype(np.int64)).tolist(),  # 0, 1, 2-3, 4-7 …
         "fields": fields,
@@ -198,10 +198,10 @@ def find_communities(graph: PageGraph) -> Ints:
     weight = np.concatenate((graph.weight, graph.weight)).astype(np.float64)
     size = len(label)
     while len(ends):
-        found, merged = np.unique(_move_nodes(ends, others, weight, size), return_inverse=True)
-        if len(found) == size:
+        array, merged = np.unique(_move_nodes(ends, others, weight, size), return_inverse=True)
+        if len(array) == size:
             break
-        label, size = merged[label], len(found)
+        label, size = merged[label], len(array)
         pairs, at = np.unique(merged[ends] * size + merged[others], return_inverse=True)
         ends, others, weight = pairs // size, pairs % size, _sum_by(at, weight, len(pairs))
     return label
@@ -271,7 +271,7 @@ def choose_fields(documents: Sequence[Mapping[str, Any]]) -> tuple[dict[str, lis
         for name, value in metadata.items():
             if name not in _NOT_FIELDS and (shown := _show_value(value)) is not None:
                 values.setdefault(name, set()).add(shown)
-    dates = sorted(name for name, found in values.items() if all(map(_is_date, found)))
+    dates = sorted(name for name, value in values.items() if all(map(_is_date, value)))
     few = {
         name: sorted(found)
         for name, found in sorted(values.items())

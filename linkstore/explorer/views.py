@@ -138,19 +138,23 @@ def _show_checkup(views: Views, _: Mapping[str, Any]) -> dict[str, Any]:
 
 def _show_suggestions(views: Views, given: Mapping[str, Any]) -> list[dict[str, Any]]:
     page = _take(given, "page", str, "")
-    found = views.store.suggest_links(_MOST_SUGGESTIONS)
-    own = [one for one in found if page in ("", one.source_page, one.target_page)]
-    return [asdict(one) for one in own[: _take(given, "k", int, 50)]]
+    suggestions = views.store.suggest_links(_MOST_SUGGESTIONS)
+    own = [
+        suggestion
+        for suggestion in suggestions
+        if page in ("", suggestion.source_page, suggestion.target_page)
+    ]
+    return [asdict(suggestion) for suggestion in own[: _take(given, "k", int, 50)]]
 
 
 def _accept_suggestion(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
     wanted = _take(given, "source", str), _take(given, "target", str)
-    found = [
-        one for one in views.store.suggest_links(_MOST_SUGGESTIONS) if (one.source, one.target) == wanted
+    suggestions = [
+        link for link in views.store.suggest_links(_MOST_SUGGESTIONS) if (link.source, link.target) == wanted
     ]
-    if not found:
+    if not suggestions:
         raise DocumentError(f"no link from {wanted[0]!r} to {wanted[1]!r} is suggested any more")
-    return {"changed": views.store.add_suggested_links(found)}
+    return {"changed": views.store.add_suggested_links(suggestions)}
 
 
 def _get_memory(views: Views) -> ConversationMemory:
@@ -178,17 +182,17 @@ def _show_turns(views: Views, given: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _show_recall(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
     session = SessionKey.from_path(_take(given, "session", str))
-    found = _get_memory(views).recall(session, _take(given, "question", str))
+    recall = _get_memory(views).recall(session, _take(given, "question", str))
     return {
-        "question": found.question,
-        "resolved": found.resolved,
-        "entities": list(found.entities),
+        "question": recall.question,
+        "resolved": recall.resolved,
+        "entities": list(recall.entities),
         "turns": [
             {"score": score, "turn": turn.to_dict()}
-            for score, turn in zip(found.scores, found.turns, strict=True)
+            for score, turn in zip(recall.scores, recall.turns, strict=True)
         ],
-        "prompt": found.prompt,
-        "reason": found.reason,
+        "prompt": recall.prompt,
+        "reason": recall.reason,
     }
 
 
@@ -259,14 +263,14 @@ def describe_document(store: LinkStore, id: str, hops: int = 1) -> dict[str, Any
 def _list_links(neighbours: Iterable[Neighbour], titles: dict[str, str]) -> list[dict[str, Any]]:
     return [
         {
-            "kind": one.link.kind,
-            "tag": one.link.tag,
-            "label": one.link.label,
-            "more": one.more,
-            "documents": [{"id": id, "title": titles.get(id, id)} for id in one.ids[:_MOST_LISTED]],
-            "count": len(one.ids),
+            "kind": neighbour.link.kind,
+            "tag": neighbour.link.tag,
+            "label": neighbour.link.label,
+            "more": neighbour.more,
+            "documents": [{"id": id, "title": titles.get(id, id)} for id in neighbour.ids[:_MOST_LISTED]],
+            "count": len(neighbour.ids),
         }
-        for one in neighbours
+        for neighbour in neighbours
     ]
 
 
@@ -277,10 +281,10 @@ def _describe_surroundings(store: LinkStore, id: str, hops: int) -> dict[str, An
     for distance in range(1, hops + 1):
         reached: list[str] = []
         for one in frontier:
-            found = store.neighbours(one)
+            neighbours = store.neighbours(one)
             for neighbour, away in [
-                *((neighbour, True) for neighbour in found.outgoing),
-                *((neighbour, False) for neighbour in found.incoming),
+                *((neighbour, True) for neighbour in neighbours.outgoing),
+                *((neighbour, False) for neighbour in neighbours.incoming),
             ]:
                 for other in neighbour.ids if not neighbour.more else ():
                     if other not in depth:
@@ -320,13 +324,14 @@ def find_documents(store: LinkStore, text: str) -> list[dict[str, Any]]:
     typed = text.strip()
     if not typed:
         return []
-    found = {one.id: one for one in store.get_by_ids([typed])}
+    found = {id.id: id for id in store.get_by_ids([typed])}
     folded = typed.casefold()
     pages = sorted(name for name in store.pages() if folded in name.casefold())[:_FOUND]
     first = [ids[0] for ids in store.page_ids(None, pages).values() if ids]
-    found |= {one.id: one for one in store.get_by_ids(first)}
+    found |= {id.id: id for id in store.get_by_ids(first)}
     for hit in store.search(typed, strategy=Words(k=_FOUND)):
         found.setdefault(hit.document.id, hit.document)
     return [
-        {"id": id, "title": _name(one), "page": get_page(one)} for id, one in list(found.items())[:_FOUND]
+        {"id": id, "title": _name(document), "page": get_page(document)}
+        for id, document in list(found.items())[:_FOUND]
     ]

@@ -131,11 +131,11 @@ class Block(NamedTuple):
         links: list[tuple[Hyperlink, int]] = []
         for start, block in blocks:
             of_anchors, of_links = block.place()
-            anchors += ((one, start + at) for one, at in zip(block.anchors, of_anchors, strict=True))
-            links += ((one, start + at) for one, at in zip(block.links, of_links, strict=True))
+            anchors += ((anchor, start + at) for anchor, at in zip(block.anchors, of_anchors, strict=True))
+            links += ((link, start + at) for link, at in zip(block.links, of_links, strict=True))
         return self._replace(
             anchors=tuple([one for one, _ in anchors]),
-            links=tuple([one for one, _ in links]),
+            links=tuple([hyperlink for hyperlink, _ in links]),
             places=tuple([at for _, at in (*anchors, *links)]),
         )
 
@@ -278,11 +278,11 @@ def empty_permalinks(tree: Tree) -> dict[int, str]:
             continue
         href = attributes.get("href") or ""
         around = list(iter_ancestors(link, _NEAR))
-        heading = next((one for one in around if one.tag in _HEADING_LIKE), None)
+        heading = next((node for node in around if node.tag in _HEADING_LIKE), None)
         if heading is not None and text and text == fold_whitespace(heading.text()):
             continue
         near = (link, *around, link.prev, link.next, around[0].prev) if href[1:] and around else ()
-        is_near = any(one is not None and one.is_element_node and one.id == href[1:] for one in near)
+        is_near = any(node is not None and node.is_element_node and node.id == href[1:] for node in near)
         if not (by_class or heading is not None or is_near):
             continue
         place = heading or link.parent
@@ -602,8 +602,8 @@ class _BlockReader:
             nonlocal noted
             if tag != "a" and tag != "svg" and (tag in SILENT or not child.id):
                 return
-            for one in child.css("a") if tag == "svg" else (child,):
-                self._note(one, one.tag or "", noted)
+            for node in child.css("a") if tag == "svg" else (child,):
+                self._note(node, node.tag or "", noted)
                 parts.append(MARK)
                 noted += 1
 

@@ -99,9 +99,9 @@ def decode_html(content: bytes, *, declared: str | None = None, encoding: str | 
     said = find_declared_encoding(content, declared) if encoding is None else find_encoding(encoding)
     if said is not None:
         return decode_as(content, said)
-    found = decode_as(content, UTF_8)
-    if not found.replaced or found.replaced < len(_NON_ASCII.findall(found.text)):
-        return found
+    text = decode_as(content, UTF_8)
+    if not text.replaced or text.replaced < len(_NON_ASCII.findall(text.text)):
+        return text
     return decode_as(content, WESTERN)._replace(guessed=True)
 
 
@@ -183,8 +183,8 @@ def find_canonical_href(tree: Tree) -> str | None:
 
 def find_head_title(tree: Tree) -> str:
     """Return the text of ``<title>``, empty without one."""
-    found = None if tree.head is None else tree.head.css_first("title")
-    return "" if found is None else fold_whitespace(found.text())
+    node = None if tree.head is None else tree.head.css_first("title")
+    return "" if node is None else fold_whitespace(node.text())
 
 
 def forbids_indexing(tree: Tree | None, header: str = "") -> bool:

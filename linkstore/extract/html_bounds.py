@@ -82,8 +82,8 @@ def estimate_depth(page: bytes) -> int:
             often by tags that are not closed.
     """
     formatting, depth = _OpenFormatting(page), _OpenElements()
-    for found in _MARKUP.finditer(page.lower()):
-        tidy, end, name, attributes = found.group("tidy", "end", "name", "attributes")
+    for match in _MARKUP.finditer(page.lower()):
+        tidy, end, name, attributes = match.group("tidy", "end", "name", "attributes")
         if name is None:
             if tidy and formatting.weight:
                 formatting.reopen(len(_REOPENING.findall(tidy)))
@@ -93,7 +93,7 @@ def estimate_depth(page: bytes) -> int:
                 f"an element has {count:,} attributes; up to {MOST_ATTRIBUTES:,} are read"
             )
         if name in _FORMATTING:
-            start, stop = found.span("attributes")
+            start, stop = match.span("attributes")
             formatting.read(name, page[start:stop], end=bool(end))
         else:
             if formatting.weight:

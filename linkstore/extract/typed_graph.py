@@ -223,14 +223,21 @@ class TypedGraphExtractor:
                 yield Rejection(source=source, proposal=f"{node.type} {node.name!r}", reason=reason)
                 continue
             id = f"{node.type}/{self._names.name(node.name)}"
-            spellings = [node.name, *(one for one in node.aliases if one.strip() and _is_in(one, text))]
+            spellings = [
+                node.name,
+                *(aliase for aliase in node.aliases if aliase.strip() and _is_in(aliase, text)),
+            ]
             kept = nodes.setdefault(id, _Node(node.type, node.name, node.confidence))
             kept.confidence = max(kept.confidence, node.confidence)
             kept.spellings |= dict.fromkeys(spellings)
             kept.sources[source] = None
-            said = (one for one in split_sentences(text) if any(_is_in(name, one) for name in spellings))
+            said = (
+                sentence
+                for sentence in split_sentences(text)
+                if any(_is_in(name, sentence) for name in spellings)
+            )
             kept.sentences |= dict.fromkeys(map(str.strip, said))
-            known |= {self._names.name(one): id for one in spellings}
+            known |= {self._names.name(spelling): id for spelling in spellings}
         for relation in proposed.relations:
             ends = [
                 known.get(self._names.name(one), "") if one.strip() else ""
@@ -277,7 +284,7 @@ class TypedGraphExtractor:
     def _make_document(self, id: str, node: _Node) -> Document:
         metadata = {
             "name": node.name,
-            "aliases": [one for one in node.spellings if one != node.name],
+            "aliases": [spelling for spelling in node.spellings if spelling != node.name],
             "sources": list(node.sources),
             CONFIDENCE_KEY: node.confidence,
         }

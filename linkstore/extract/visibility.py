@@ -88,12 +88,12 @@ def apply_visibility(tree: Tree) -> int:
     Returns:
         How many letters were hidden.
     """
-    found = tree.css(_CHANGED)
-    if not found:
+    nodes = tree.css(_CHANGED)
+    if not nodes:
         return 0
     view = _PageView(tree)
     # Elements come before what is in them: from the end, nothing is touched after it was taken away.
-    for change in reversed([change for node in found if (change := view.change(node)) is not None]):
+    for change in reversed([change for node in nodes if (change := view.change(node)) is not None]):
         change()
     return view.hidden
 
@@ -139,14 +139,14 @@ class _PageView:
     def _write_formula(self, math: Node) -> _Change:
         """Turn a formula into text. Of its drawings, which a page may have beside it, nothing stays."""
         text, place = _read_formula(math), math
-        self._inner.update(one.mem_id for one in math.css("math"))
+        self._inner.update(node.mem_id for node in math.css("math"))
         while (around := place.parent) is not None and _WRAPPER.match(around.tag or ""):
-            others = [one for one in around.iter(include_text=True) if one.mem_id != place.mem_id]
-            if any(_has_content(one) or one.is_element_node for one in others):
+            others = [node for node in around.iter(include_text=True) if node.mem_id != place.mem_id]
+            if any(_has_content(other) or other.is_element_node for other in others):
                 self._drawings.update(
-                    one.mem_id
-                    for one in others
-                    if one.tag == "img" or one.attributes.get("aria-hidden") == "true"
+                    other.mem_id
+                    for other in others
+                    if other.tag == "img" or other.attributes.get("aria-hidden") == "true"
                 )
                 break
             place = around
@@ -161,7 +161,7 @@ class _PageView:
     def _conceal(self, node: Node) -> _Change | None:
         if self._can_be_shown(node):
             return None
-        if not any(one.mem_id in self._concealed for one in iter_ancestors(node)):
+        if not any(ancestor.mem_id in self._concealed for ancestor in iter_ancestors(node)):
             self._concealed.add(node.mem_id)
             self.hidden += 0 if node.css_first("math") else count_letters(node.text())
         return lambda: empty_element(node)
@@ -176,7 +176,7 @@ class _PageView:
             attributes.get("hidden") == "until-found"
             or attributes.get("role") in {"tabpanel", "dialog"}
             or _BY_CLICK.search(f"{attributes.get('class') or ''} {node.id or ''}") is not None
-            or any(one.tag in {"details", "dialog"} for one in iter_ancestors(node))
+            or any(ancestor.tag in {"details", "dialog"} for ancestor in iter_ancestors(node))
             or any(one.id in self._ids_shown for one in node.css("[id]")[:_MOST_IDS])
             or (before is not None and bool(before.css_matches(_CONTROLS) or before.css_first(_CONTROLS)))
         )
@@ -200,9 +200,9 @@ class _PageView:
             return None
         if around.mem_id not in self._says_more:
             self._says_more[around.mem_id] = any(
-                one.tag == "-text" or one.attributes.get("aria-hidden") != "true"
-                for one in around.iter(include_text=True)
-                if _has_content(one)
+                node.tag == "-text" or node.attributes.get("aria-hidden") != "true"
+                for node in around.iter(include_text=True)
+                if _has_content(node)
             )
         return (lambda: empty_element(node)) if self._says_more[around.mem_id] else None
 
@@ -259,13 +259,13 @@ def _insert_code(tree: Tree, field: Node, text: str) -> None:
 def _read_formula(math: Node) -> str:
     """Return a formula's TeX, if it has any, else its text, with signs for how its parts belong together."""
     annotated = (
-        one for one in math.css("annotation") if "tex" in (one.attributes.get("encoding") or "").lower()
+        node for node in math.css("annotation") if "tex" in (node.attributes.get("encoding") or "").lower()
     )
-    written = next((one.text() for one in annotated), None) or math.attributes.get("alttext")
+    written = next((node.text() for node in annotated), None) or math.attributes.get("alttext")
     if not written:
         return fold_whitespace(_linearise(math, 0))
-    found = _STYLED.fullmatch(written.strip())
-    return fold_whitespace(found[1] if found else written)
+    match = _STYLED.fullmatch(written.strip())
+    return fold_whitespace(match[1] if match else written)
 
 
 def _linearise(node: Node, depth: int) -> str:

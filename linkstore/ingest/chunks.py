@@ -49,7 +49,7 @@ def split_text(text: str, longest: int) -> list[str]:
 
 def _split_pieces(text: str, start: int, end: int, longest: int, separators: Sequence[str]) -> Iterator[str]:
     """Yield a part of a text, in pieces. A piece without a separator may be too long."""
-    occurring = (n for n, one in enumerate(separators) if text.find(one, start, end) >= 0)
+    occurring = (n for n, separator in enumerate(separators) if text.find(separator, start, end) >= 0)
     number = next(occurring, len(separators) - 1)
     separator, finer = separators[number], separators[number + 1 :]
     while start < end:
@@ -183,9 +183,9 @@ def _name_entries(blocks: Sequence[Block]) -> Sequence[Block]:
     An entry begins with a heading "Name", and below it the name, a dash and a purpose, as manual pages do.
     """
     starts = {
-        at: found[1]
+        at: match[1]
         for at, (block, below) in enumerate(pairwise(blocks))
-        if block.level and block.text.casefold() == "name" and (found := _ENTRY.match(below.text))
+        if block.level and block.text.casefold() == "name" and (match := _ENTRY.match(below.text))
     }
     if len(starts) < _FEWEST_ENTRIES:
         return blocks

@@ -105,14 +105,16 @@ def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> List
                 real[one] += real.pop(other)
     merged = [_merge(target, files) for target, files in real.items()]
     merged = _merge_sources(merged)
-    kept = [one for one in merged if titles.get(one.url, True) or one.suffix != ".html" or not _is_menu(one)]
+    kept = [
+        file for file in merged if titles.get(file.url, True) or file.suffix != ".html" or not _is_menu(file)
+    ]
     copies, menus = len(listing.files) - len(merged), len(merged) - len(kept)
     stubs = {
-        one.page
-        for one in kept
-        if titles.get(one.url) == _STUB_TITLES
-        and basename(one.page).startswith("ld-")
-        and sizes[one.page] <= _LARGEST_STUB
+        file.page
+        for file in kept
+        if titles.get(file.url) == _STUB_TITLES
+        and basename(file.page).startswith("ld-")
+        and sizes[file.page] <= _LARGEST_STUB
     }
     unread = Counter({**listing.unread, COPIES: copies, MENUS: menus, STUBS: len(stubs)})
     built = {file.page: file for file in kept if file.suffix == ".html"}
@@ -120,7 +122,7 @@ def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> List
         find_books({page: sizes[page] for page in built}, lambda page, most: _read(built[page], most))
     )
     unread += count_books(books)
-    left = sorted((one for one in kept if one.page not in books | stubs), key=lambda file: file.page)
+    left = sorted((file for file in kept if file.page not in books | stubs), key=lambda file: file.page)
     return replace(listing, files=tuple(left), unread=dict(+unread))
 
 
@@ -251,7 +253,7 @@ def find_books(sizes: Mapping[str, int], read: Callable[[str, int], bytes]) -> I
     def read_paragraphs(page: str) -> Mapping[int, int]:
         return _read_paragraphs(read(page, _LARGEST))
 
-    for page in sorted(sizes, key=lambda one: -sizes[one]):
+    for page in sorted(sizes, key=lambda size: -sizes[size]):
         size, folder = sizes[page], dirname(page)
         if size < _LEAST_BOOK:
             return
@@ -260,7 +262,7 @@ def find_books(sizes: Mapping[str, int], read: Callable[[str, int], bytes]) -> I
             continue
         if part >= _PART or forbids_indexing(parse_html(read(page, _HEAD))):
             lead = f"{folder}/" if folder else ""
-            inside = [one for one in sizes if one.startswith(lead) and one not in found and one != page]
+            inside = [size for size in sizes if size.startswith(lead) and size not in found and size != page]
             if _repeats(read_paragraphs(page), map(read_paragraphs, inside)):
                 found.add(page)
                 yield page
@@ -283,7 +285,9 @@ def _read_paragraphs(content: bytes) -> dict[int, int]:
     parts = _PARAGRAPH_ENDS.split(_UNSHOWN.sub(b"", content))
     texts = (unescape(_TAG.sub(b"", part).decode(errors="replace")) for part in parts)
     paragraphs = ("".join(_LETTERS.findall(text)) for text in texts)
-    return {hash(one): len(one) for one in paragraphs if len(one) >= _SHORTEST_PARAGRAPH}
+    return {
+        hash(paragraph): len(paragraph) for paragraph in paragraphs if len(paragraph) >= _SHORTEST_PARAGRAPH
+    }
 
 
 def _read(file: PageFile, most: int) -> bytes:

@@ -129,7 +129,7 @@ class Linkers:
                 "page": placed(chunk.page.url),
             },
         )
-        links = [*chunk.links, *(link for one in self._of_chunks for link in one.extract(chunk))]
+        links = [*chunk.links, *(link for extractor in self._of_chunks for link in extractor.extract(chunk))]
         return self._link(document, links)
 
     def _copy_document(self, document: Document) -> Document:
@@ -143,7 +143,7 @@ class Linkers:
 
     def _link(self, document: Document, links: Iterable[Link]) -> Document:
         """Give a document these links, and those that are read from it."""
-        read = (link for one in self._of_documents for link in one.extract(document))
+        read = (link for extractor in self._of_documents for link in extractor.extract(document))
         document.metadata[LINKS_KEY] = [link.to_dict() for link in merge_links([*links, *read])]
         return document
 
@@ -336,7 +336,9 @@ def find_titles(head: str, *, markdown: bool = False) -> frozenset[str]:
         front, body = split_front_matter(head)
         written = [find_front_title(front) or find_main_heading(body)]
     else:
-        written = [unescape(_TAGS.sub("", one[2] or one[3] or "")) for one in _HTML_TITLE.finditer(head)]
+        written = [
+            unescape(_TAGS.sub("", match[2] or match[3] or "")) for match in _HTML_TITLE.finditer(head)
+        ]
     return frozenset(filter(None, (fold_whitespace(one).strip(_AROUND) for one in written)))
 
 

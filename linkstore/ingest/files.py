@@ -425,25 +425,25 @@ def list_pages(folder: Folder, suffixes: AbstractSet[str] = SITE_SUFFIXES) -> Li
         folder: Where to look.
         suffixes: Which files are pages, default those of built sites.
     """
-    found = FolderSearch(folder, suffixes)
+    search = FolderSearch(folder, suffixes)
     waiting = [""]
     while waiting:
-        waiting.extend(found.look_into(waiting.pop()))
-    found.names.sort()
-    found.problems.sort(key=lambda one: one.name)
-    known, in_language = set(found.names), _choose_languages(found.names)
-    for name in [name for name in found.names if _has_html(name, known)]:
-        found.names.remove(name)
-        found.aside[f"{TEXT_SUFFIX} beside HTML of its name"] += 1
+        waiting.extend(search.look_into(waiting.pop()))
+    search.names.sort()
+    search.problems.sort(key=lambda problem: problem.name)
+    known, in_language = set(search.names), _choose_languages(search.names)
+    for name in [name for name in search.names if _has_html(name, known)]:
+        search.names.remove(name)
+        search.aside[f"{TEXT_SUFFIX} beside HTML of its name"] += 1
     files = tuple(
         PageFile(
             folder=folder, page=name, url=quote_path(name), aliases=_find_aliases(name, known, in_language)
         )
-        for name in found.names
+        for name in search.names
     )
-    problems = (*found.problems, *([] if files else [_report_no_pages(found.others, suffixes)]))
-    others = {kind: count for kind, count in found.others.items() if kind in _FOR_PEOPLE - suffixes}
-    unread = dict(Counter({**others, **found.aside}).most_common())
+    problems = (*search.problems, *([] if files else [_report_no_pages(search.others, suffixes)]))
+    others = {kind: count for kind, count in search.others.items() if kind in _FOR_PEOPLE - suffixes}
+    unread = dict(Counter({**others, **search.aside}).most_common())
     return Listing(folder=folder, files=files, problems=problems, unread=unread)
 
 

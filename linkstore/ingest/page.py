@@ -124,7 +124,7 @@ def is_page_list(place: str) -> bool:
 
 def find_named_pages(text: str) -> list[str]:
     """Return the URLs that a list names, as written, each once and without fragment."""
-    written = (found[1].partition("#")[0] for found in _LINK.finditer(text))
+    written = (match[1].partition("#")[0] for match in _LINK.finditer(text))
     return list(dict.fromkeys(filter(None, written)))
 
 

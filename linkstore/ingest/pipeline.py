@@ -210,7 +210,7 @@ class _IngestRun:
     def __post_init__(self) -> None:
         site = self.source.site
         self.linkers = Linkers(self.links, site)
-        names = [name_extractor(one) for one in self.links]
+        names = [name_extractor(link) for link in self.links]
         if self.is_part and self.linkers.need_corpus:
             raise ExtractionError(
                 f"a part of a source cannot be indexed with links of {', '.join(names)}, one of which needs"
@@ -325,21 +325,21 @@ class _IngestRun:
         about, offers = len(source), source.pages(last.known)
         if (chosen := self.chosen) is not None:
             about //= chosen.count
-            offers = (one for one in offers if chosen.has(one.name))
+            offers = (offer for offer in offers if chosen.has(offer.name))
         with closing(self.ahead.pages(offers, last.lacks, about)) as read:
-            for done, (offered, found) in enumerate(read, start=1):
+            for done, (offered, page) in enumerate(read, start=1):
                 name = offered.name
                 url = source.site.place(name)
-                last.note_offered(url, offered if isinstance(offered, BadInput) else found)
+                last.note_offered(url, offered if isinstance(offered, BadInput) else page)
                 if isinstance(offered, BadInput):
                     self._take_down(offered)
-                elif found is None:
+                elif page is None:
                     self._keep(offered, url)
-                elif self._note(found, name):
+                elif self._note(page, name):
                     digest = f"{last.salt}{offered.digest}"
                     if offered.again:
                         self.again.add(digest)
-                    yield PageDocuments(url=url, digest=digest, documents=found.documents)
+                    yield PageDocuments(url=url, digest=digest, documents=page.documents)
                 if self.progress is not None:
                     self.progress(done, max(about, done) if about else 0, name)
                 if self.stop.is_set():
@@ -349,7 +349,7 @@ class _IngestRun:
 
     def _take_down(self, bad: BadInput) -> None:
         if bad.hides is not None:
-            leads = tuple(self.source.site.place(one) if one else "" for one in bad.hides)
+            leads = tuple(self.source.site.place(hide) if hide else "" for hide in bad.hides)
             self.last.hidden[bad.name] = replace(bad, hides=leads)
         if not bad.guessed:
             self._skip(bad.name, bad.reason)

@@ -345,17 +345,17 @@ class GivenDocuments:
         """Yield the documents in order. Those that come twice are reported."""
         claims = Claims(self._policy, None)
         waiting: _Record | None = None
-        for one in self._records(claims):
-            if isinstance(one, BadInput):
-                yield one
+        for record in self._records(claims):
+            if isinstance(record, BadInput):
+                yield record
                 continue
-            if not one.text.strip():  # reported when it is read; its neighbours follow each other
-                yield one.page()
+            if not record.text.strip():  # reported when it is read; its neighbours follow each other
+                yield record.page()
                 continue
             if waiting is not None:
-                _link_in_order(waiting, one)
+                _link_in_order(waiting, record)
                 yield waiting.page()
-            waiting = one
+            waiting = record
         if waiting is not None:
             yield waiting.page()
         yield from claims.refusals.report()
@@ -448,7 +448,7 @@ def _sort_chunks(run: Sequence[tuple[int, Document]]) -> list[tuple[int, Documen
 
 def _find_origin(document: Document) -> str:
     origins = (document.metadata.get(key) for key in _ORIGINS)
-    return next((str(one) for one in origins if one), "")
+    return next((str(origin) for origin in origins if origin), "")
 
 
 def _link_in_order(first: _Record, second: _Record) -> None:
@@ -458,9 +458,9 @@ def _link_in_order(first: _Record, second: _Record) -> None:
         return
     overlap = count_overlap(first.text, second.text)
     data = {OVERLAP: overlap} if overlap else None
-    for one, other, label, said in ((first, second, "next", None), (second, first, "previous", data)):
-        if not any(link.kind == SECTION and link.label == label for link in one.links):
-            one.links.append(Link.outgoing(kind=SECTION, tag=other.id, label=label, data=said))
+    for record, other, label, said in ((first, second, "next", None), (second, first, "previous", data)):
+        if not any(link.kind == SECTION and link.label == label for link in record.links):
+            record.links.append(Link.outgoing(kind=SECTION, tag=other.id, label=label, data=said))
             other.links.append(Link.incoming(kind=SECTION, tag=other.id))
 
 

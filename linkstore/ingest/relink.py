@@ -68,7 +68,7 @@ def link_corpus(store: CoreStore, links: Sequence[str | LinkExtractor[Any]] = CO
     """
     require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
     require_list("extractors", links=links)
-    extractors = [_load_upkeep_extractor(one) for one in links]
+    extractors = [_load_upkeep_extractor(link) for link in links]
     total = 0
     for document in store.scan():
         total += 1
@@ -143,7 +143,9 @@ class CorpusLinks:
             self._store.put_pages(BEGUN_SOURCE, marks)
             self._marked = True
         ids = [id for ids in self._store.page_ids(source, urls).values() for id in ids]
-        return self._store.get_by_ids(list(dict.fromkeys([*ids, *(one.id or "" for one in documents)])))
+        return self._store.get_by_ids(
+            list(dict.fromkeys([*ids, *(document.id or "" for document in documents)]))
+        )
 
     def _note(self, gone: Sequence[Document], documents: Sequence[Document]) -> None:
         """Note the documents that went and those that came."""

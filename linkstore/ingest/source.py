@@ -421,7 +421,7 @@ def _compare(pages: Mapping[str, str], source: OpenedSource, name: str) -> Stale
                 except OSError as error:
                     unread.add((offered.url, str(error)))
         elif offered.hides is not None:
-            hidden.update(site.place(one) if one else "" for one in offered.hides)
+            hidden.update(site.place(hide) if hide else "" for hide in offered.hides)
             unread |= set() if offered.guessed else {(offered.name, offered.reason)}
         elif page in left:  # a stored page has become unreadable
             left.discard(page)

@@ -84,13 +84,17 @@ def read_text_page(content: bytes, *, encoding: str | None = None) -> PageConten
         paragraphs[0] = "" if alone else "\n".join(paragraphs[0].split("\n")[2:])
     else:
         title = ""
-    blocks += [Block(text=one, links=tuple(_find_links(one))) for one in paragraphs if one.strip()]
+    blocks += [
+        Block(text=paragraph, links=tuple(_find_links(paragraph)))
+        for paragraph in paragraphs
+        if paragraph.strip()
+    ]
     return PageContent(title=title, blocks=tuple(blocks), replaced=found.replaced, guessed=found.guessed)
 
 
 def _find_links(text: str) -> Iterator[Hyperlink]:
-    for found in _URL.finditer(text):
-        url = found[0].rstrip(_BEHIND_URL)
+    for match in _URL.finditer(text):
+        url = match[0].rstrip(_BEHIND_URL)
         yield Hyperlink(href=url, label=url)
 
 
@@ -195,25 +199,25 @@ def _read_sphinx(lines: list[str]) -> Iterator[str]:
     """Yield the lines of a page, with what docutils does not know as terms and links."""
     at = 0
     while at < len(lines):
-        found = _DIRECTIVE.fullmatch(lines[at])
+        match = _DIRECTIVE.fullmatch(lines[at])
         at += 1
-        if found is None or _is_known(found[2]):
+        if match is None or _is_known(match[2]):
             yield lines[at - 1]
             continue
         while at < len(lines) and _OPTION.fullmatch(lines[at]):
             at += 1
-        if found[2] == "toctree":
+        if match[2] == "toctree":
             yield ""
-            while at < len(lines) and (not lines[at].strip() or lines[at][: len(found[1]) + 1].isspace()):
+            while at < len(lines) and (not lines[at].strip() or lines[at][: len(match[1]) + 1].isspace()):
                 entry = _ENTRY.fullmatch(lines[at])
                 if entry is not None:
                     page = entry[2] or entry[3]
-                    yield f"{found[1]}- `{entry[1] or page} <{page}.rst>`__"
+                    yield f"{match[1]}- `{entry[1] or page} <{page}.rst>`__"
                 at += 1
             yield ""
-        elif found[3].strip():
-            said = f"{found[2]} " if found[2] in _SAID else ""
-            yield f"{found[1]}{said}{found[3].strip()}"  # a term, for what is below it is indented
+        elif match[3].strip():
+            said = f"{match[2]} " if match[2] in _SAID else ""
+            yield f"{match[1]}{said}{match[3].strip()}"  # a term, for what is below it is indented
             at += at < len(lines) and not lines[at].strip()
         else:
-            yield f"{found[1]}.. container:: {found[2].replace(':', '-')}"
+            yield f"{match[1]}.. container:: {match[2].replace(':', '-')}"

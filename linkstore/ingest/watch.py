@@ -124,7 +124,7 @@ def _wait_for_changes(
     ignored = [Path(one).resolve() for one in ignore]
 
     def is_watched(_: object, changed: str) -> bool:
-        return not any(Path(changed).is_relative_to(one) for one in ignored)
+        return not any(Path(changed).is_relative_to(path) for path in ignored)
 
     while not stop.wait(0 if (watched := _identify(folder)) else QUIET_SECONDS):
         since: float | None = float("-inf")  # a run begins as soon as changes are watched

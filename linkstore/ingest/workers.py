@@ -150,7 +150,7 @@ class ReadAhead:
     def __init__(self, linkers: Linkers, links: Sequence[str | LinkExtractor[Any]], jobs: int | None) -> None:
         require_at_least(1, **omit_none(jobs=jobs))
         self._linkers = linkers
-        named = tuple(one for one in links if isinstance(one, str))
+        named = tuple(link for link in links if isinstance(link, str))
         self._jobs = count_cores() if jobs is None else jobs
         self._pool = ReadingPool(self._jobs, named, linkers.site)
         self._able = len(named) == len(links) and bool(sys.executable) and not hasattr(sys, "frozen")
@@ -214,13 +214,13 @@ class ReadAhead:
         """Yield pages until only this many are waiting, and those that are read already."""
         while pending and (len(pending) > waiting or pending[0][2] is None or pending[0][2].is_read):
             offered, new, sent = pending.popleft()
-            found = None if sent is None else self._pool.receive(sent)
-            if found is None and new is not None:
+            page = None if sent is None else self._pool.receive(sent)
+            if page is None and new is not None:
                 begun = perf_counter()
-                found = read_page(new.url, new.read, self._linkers)
+                page = read_page(new.url, new.read, self._linkers)
                 self._spent += perf_counter() - begun
                 self._read_here += 1
-            yield offered, found
+            yield offered, page
 
 
 class ReadingPool:
@@ -426,7 +426,7 @@ def _read_packed(page: bytes, reader: object, linkers: Linkers, seconds: float) 
 
 def _pack_reply(found: ReadPage) -> bytes:
     """Pack what was read: the documents as tuples, because they would take long to pickle."""
-    fields = [(one.id, one.page_content, one.metadata) for one in found.documents]
+    fields = [(document.id, document.page_content, document.metadata) for document in found.documents]
     return _pack((replace(found, documents=()), fields))
 
 
@@ -434,7 +434,7 @@ def _unpack_reply(reply: bytes) -> ReadPage | None:
     """Return what a process replied, or None if the page must be read here."""
     if not reply:
         return None
-    found: ReadPage
-    found, fields = pickle.loads(reply)  # noqa: S301 - from a process of this run
+    page: ReadPage
+    page, fields = pickle.loads(reply)  # noqa: S301 - from a process of this run
     documents = (Document(id=id, page_content=text, metadata=metadata) for id, text, metadata in fields)
-    return replace(found, documents=tuple(documents))
+    return replace(page, documents=tuple(documents))

@@ -124,8 +124,8 @@ class Writer:
         require_at_least(1, batch_rows=self.batch_rows, batch_bytes=self.batch_bytes)
         require_within(0, MAX_SETTING, patience=self.patience)
         if not isinstance(self.embedding, str | None):
-            known = "the name of an embedding, or an Embeddings object"
-            require_having("embed_documents", known, embedding=self.embedding)
+            literal = "the name of an embedding, or an Embeddings object"
+            require_having("embed_documents", literal, embedding=self.embedding)
         if clash := sorted({*ROW_KEYS, VECTOR}.intersection(self.metadata)):
             raise ArgumentError(f"metadata names {', '.join(clash)}, which rows have for other uses")
         if "://" not in str(self.place):
@@ -212,17 +212,20 @@ class Writer:
         documents = given
         if vectors is None:
             stored = {
-                one.id: pack_document(one) for one in store.get_by_ids([one.id or "" for one in documents])
+                id.id: pack_document(id)
+                for id in store.get_by_ids([document.id or "" for document in documents])
             }
-            documents = [one for one in documents if stored.get(one.id) != pack_document(one)]
+            documents = [
+                document for document in documents if stored.get(document.id) != pack_document(document)
+            ]
         written = store.put_documents(documents, vectors=vectors)
         return written + WriteCounts(unchanged=len(given) - len(documents))
 
 
 def _find_problems(store: LinkStore, sampled: Sequence[Record]) -> Iterator[tuple[str, str]]:
     """Yield the ids of stored documents that differ from what is derived from them, and how."""
-    texts = [one for one in sampled if one.text.strip()]
-    given = store.embeddings.embed_documents([one.text for one in texts]) if texts else []
+    texts = [record for record in sampled if record.text.strip()]
+    given = store.embeddings.embed_documents([text.text for text in texts]) if texts else []
     for record, vector in zip(texts, given, strict=True):
         alike = float(cosine_similarities(normalize_vectors([vector]), record.vector)[0])
         if alike < MIN_COSINE:
@@ -239,9 +242,9 @@ def _find_missing_groups(record: Record) -> Plan[list[str]]:
     for side in sides:
         own = sorted(
             {
-                (one.kind, one.tag)
-                for one in record.links
-                if (one.leads_out if side == "out" else one.leads_in)
+                (link.kind, link.tag)
+                for link in record.links
+                if (link.leads_out if side == "out" else link.leads_in)
             }
         )
         refs: Ints = (yield from ask(Resolve(tags=tuple(own)))) if own else np.empty(0, np.int64)

@@ -424,7 +424,7 @@ class ConversationMemory(MemorySettings):
         if isinstance(query, str) or not isinstance(query, Sequence):
             return (yield from record_turn(self, TurnInput(key, query, response, **given)))
         exchanges = find_exchanges(convert_to_messages(query))
-        inputs = [TurnInput(key, **{**asdict(one), **given}) for one in exchanges]
+        inputs = [TurnInput(key, **{**asdict(exchange), **given}) for exchange in exchanges]
         turns: list[Turn] = []
         for said in inputs:
             turns += [(yield from record_turn(self, said))]
@@ -442,14 +442,18 @@ class ConversationMemory(MemorySettings):
 
     def _list_sessions(self, user_id: str | None, agent_id: str | None) -> Operation[list[SessionKey]]:
         check_parts(**omit_none(user_id=user_id, agent_id=agent_id))
-        found = yield from self.read(read_session_documents(user_id, agent_id))
-        return (yield from self.read(select_filled(found)))
+        documents = yield from self.read(read_session_documents(user_id, agent_id))
+        return (yield from self.read(select_filled(documents)))
 
     def _export(self, session: SessionKey | str) -> Operation[dict[str, Any]]:
         key = SessionKey.of(session)
         turns, notes = yield from read_session(self, key)
         parts = {"user_id": key.user_id, "agent_id": key.agent_id, "run_id": key.run_id}
-        return {**parts, "turns": [one.to_dict() for one in turns], "notes": [one.to_dict() for one in notes]}
+        return {
+            **parts,
+            "turns": [turn.to_dict() for turn in turns],
+            "notes": [note.to_dict() for note in notes],
+        }
 
     def _forget_expired(self) -> Operation[Forgotten]:
         if self.ttl is None:

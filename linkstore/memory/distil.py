@@ -127,8 +127,8 @@ def summarise_session(memory: MemorySettings, session: SessionKey) -> Operation[
 def read_session(memory: MemorySettings, session: SessionKey) -> Operation[tuple[list[Turn], list[Turn]]]:
     """Return all turns of a session in order, and its notes by time."""
     documents = yield from memory.read(read_documents([session.path]))
-    known = sorted((yield from memory.read(read_all(documents))), key=attrgetter("order"))
-    return [turn for turn in known if not turn.is_note], [turn for turn in known if turn.is_note]
+    turns = sorted((yield from memory.read(read_all(documents))), key=attrgetter("order"))
+    return [turn for turn in turns if not turn.is_note], [turn for turn in turns if turn.is_note]
 
 
 def _make_messages(turns: Sequence[Turn], known: Sequence[Turn]) -> list[Any]:
@@ -144,7 +144,10 @@ def extract_sentences(turns: Sequence[Turn]) -> str:
     """
     counts = Counter(word for turn in turns for name in turn.entities for word in fold(name).split())
     said = (
-        one for turn in turns for text in (turn.query, turn.response or "") for one in split_sentences(text)
+        sentence
+        for turn in turns
+        for text in (turn.query, turn.response or "")
+        for sentence in split_sentences(text)
     )
     distinct = list(dict.fromkeys(one.strip()[:_LONGEST_SENTENCE] for one in said))
 

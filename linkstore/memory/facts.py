@@ -93,14 +93,14 @@ class FactStatement:
 
 def read_statements(text: str) -> tuple[FactStatement, ...]:
     """Return the plain statements in what somebody said; questions and requests state nothing."""
-    found: list[FactStatement] = []
+    statements: list[FactStatement] = []
     for sentence in split_sentences(text)[:_MOST_SENTENCES]:
         said = " ".join(sentence.split())
         if said.endswith("?") or len(said) > _LONGEST:
             continue
         stated = (_read_statement(part.rstrip(".! "), said) for part in _CLAUSES.split(said))
-        found += (one for one in stated if one is not None)
-    return tuple(found)
+        statements += (statement for statement in stated if statement is not None)
+    return tuple(statements)
 
 
 def says_change(text: str) -> bool:

@@ -138,12 +138,12 @@ def delete_turns(memory: MemorySettings, ids: list[str]) -> Operation[Forgotten]
     """Remove turns or notes by id, with the notes made from them, and erase them from the files."""
     require_list("ids of turns", ids=ids)
     backend = memory.store.backend
-    found = yield from memory.read(read_documents(ids))
-    meant = [read_turn(one) for one in found if "ordinal" in one.metadata]
+    documents = yield from memory.read(read_documents(ids))
+    meant = [read_turn(document) for document in documents if "ordinal" in document.metadata]
     paths = list(dict.fromkeys(turn.session.path for turn in meant))
-    known = yield from memory.read(read_all((yield from memory.read(read_documents(paths)))))
+    turns = yield from memory.read(read_all((yield from memory.read(read_documents(paths)))))
     gone = {turn.id: "asked" for turn in meant if not turn.is_note}
-    removed = _find_notes(known, gone, None, set()) | {turn.id for turn in meant if turn.is_note}
+    removed = _find_notes(turns, gone, None, set()) | {turn.id for turn in meant if turn.is_note}
     for some in (sorted(removed), sorted(gone)):
         if some:
             yield from delete_documents(memory.store, some)

@@ -120,21 +120,21 @@ class MemoryMiddleware(PromptMiddleware):
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store what the user said, and recall for the last message."""
-        session, said = self._find_session(runtime), find_new_exchanges(state["messages"])
+        session, exchanges = self._find_session(runtime), find_new_exchanges(state["messages"])
         try:
-            run(self._begin(session, said))
+            run(self._begin(session, exchanges))
         finally:
-            run(self._store(session, said[-1:]))
-        return _remember(said)
+            run(self._store(session, exchanges[-1:]))
+        return _remember(exchanges)
 
     async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store what the user said, and recall: see :meth:`before_agent`."""
-        session, said = self._find_session(runtime), find_new_exchanges(state["messages"])
+        session, exchanges = self._find_session(runtime), find_new_exchanges(state["messages"])
         try:
-            await arun(self._begin(session, said))
+            await arun(self._begin(session, exchanges))
         finally:
-            await arun(self._store(session, said[-1:]))
-        return _remember(said)
+            await arun(self._store(session, exchanges[-1:]))
+        return _remember(exchanges)
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the answer."""
@@ -173,17 +173,17 @@ class MemoryMiddleware(PromptMiddleware):
 
     def _store(self, session: SessionKey, exchanges: Sequence[Exchange]) -> Operation[None]:
         """Write turns, those with an answer with its sources: the ids of the chunks that were recalled."""
-        for one in exchanges:
-            if one.query or one.response:
-                about = (session, one.name, one.query)
-                recall = None if one.response is None else self._recalls.pop(about, None)
+        for exchange in exchanges:
+            if exchange.query or exchange.response:
+                about = (session, exchange.name, exchange.query)
+                recall = None if exchange.response is None else self._recalls.pop(about, None)
                 sources = [str(hit.document.id) for hit in recall.chunks] if recall else []
-                options: dict[str, Any] = {"sources": sources, "key": one.name}
+                options: dict[str, Any] = {"sources": sources, "key": exchange.name}
                 known = self._recalls.get(about) or recall
                 if known is not None and self.memory.rewriter is not None:
                     options["meaning"] = known.resolved
                 memory = self.memory
-                turn = (session, one.query, one.response)
+                turn = (session, exchange.query, exchange.response)
                 yield from request(Call(memory.add, memory.aadd, turn, options))
 
     def _find_session(self, runtime: Runtime[Any]) -> SessionKey:
@@ -202,7 +202,7 @@ class MemoryMiddleware(PromptMiddleware):
         if self.place == "system":
             return request.override(system_message=extend_message(request.system_message, added))
         messages = list(request.messages)
-        own = [at for at, one in enumerate(messages) if is_from_user(one)]
+        own = [at for at, message in enumerate(messages) if is_from_user(message)]
         beside = HumanMessage(added, additional_kwargs={"lc_source": "linkstore"})
         at = own[-1] if own else 0
         return request.override(messages=[*messages[:at], beside, *messages[at:]])
@@ -256,8 +256,8 @@ def format_recall(recall: Recall, messages: Sequence[AnyMessage]) -> str:
     asked again gets its earlier answer. Key entities alone are not worth telling.
     """
     exchanges = find_exchanges(messages)
-    heard = {(one.query, one.response) for one in exchanges}
-    written = {name_writing(one.name, one.query) for one in exchanges}
+    heard = {(exchange.query, exchange.response) for exchange in exchanges}
+    written = {name_writing(exchange.name, exchange.query) for exchange in exchanges}
 
     def unheard(turns: Sequence[Turn]) -> tuple[Turn, ...]:
         return tuple(

@@ -103,7 +103,7 @@ def is_english(text: str) -> bool:
     """Say whether a text has as many of the commonest words as English has, or has too few words to say."""
     words = tokenize(text[:LONGEST_TEXT])
     fewest = FEWEST_WORDS - 2 * text.rstrip().endswith("?")
-    return len(words) < fewest or sum(one in STOP_WORDS for one in words) >= ENGLISH_SHARE * len(words)
+    return len(words) < fewest or sum(word in STOP_WORDS for word in words) >= ENGLISH_SHARE * len(words)
 
 
 def find_names(text: str) -> tuple[Name, ...]:
@@ -114,11 +114,11 @@ def find_names(text: str) -> tuple[Name, ...]:
     what has a digit or further capitals.
     """
     tokens = list(_split(text[:LONGEST_TEXT]))
-    inside = [one.text for one in tokens if one.is_word and not one.first]
+    inside = [token.text for token in tokens if token.is_word and not token.first]
     plain = sum(one.istitle() for one in inside) > MOST_CAPITALS * len(inside)
     english = is_english(text)
     loud = sum(map(str.isupper, inside)) > 0.5 * len(inside)  # "WHERE IS MY PARCEL"
-    found: list[Name] = []
+    names: list[Name] = []
     at = 0
     while at < len(tokens):
         end = _end_name(tokens, at)
@@ -129,9 +129,9 @@ def find_names(text: str) -> tuple[Name, ...]:
         unsure = not english and (tokens[at].first or (plain and one.istitle()))
         if not unsure and not (loud and one.isupper() and one.isalpha()):
             written = text[tokens[at].start : tokens[end - 1].start + len(tokens[end - 1].text)]
-            found.append(Name(re.sub(r"['\u2019]s$", "", written), tokens[at].start))
+            names.append(Name(re.sub(r"['\u2019]s$", "", written), tokens[at].start))
         at = end
-    return tuple(found)
+    return tuple(names)
 
 
 def _split(text: str) -> Iterator[_Token]:
@@ -206,11 +206,11 @@ def find_entities(text: str) -> tuple[str, ...]:
     An entity is a name ("Ada Lovelace", "PEP 615"), or an identifier ("sys.monitoring",
     "Q4-2023-report.pdf"). Common words are none, nor are parts of these, and a name has no possessive ending.
     """
-    found = [Name(match[0], match.start()) for match in _IDENTIFIER.finditer(text[:LONGEST_TEXT])]
-    taken = {at for one in found for at in one.places}
-    found += [one for one in find_names(text) if taken.isdisjoint(one.places)]
-    ordered = sorted(found, key=attrgetter("start"))
-    return select_distinct_names([one.text for one in ordered if any(map(str.isalpha, one.text))])
+    names = [Name(match[0], match.start()) for match in _IDENTIFIER.finditer(text[:LONGEST_TEXT])]
+    taken = {at for name in names for at in name.places}
+    names += [name for name in find_names(text) if taken.isdisjoint(name.places)]
+    ordered = sorted(names, key=attrgetter("start"))
+    return select_distinct_names([name.text for name in ordered if any(map(str.isalpha, name.text))])
 
 
 def has_words(text: str) -> bool:
@@ -244,8 +244,8 @@ def read_speaker(query: str) -> str | None:
 
     Its words begin with capitals, where their script has capitals.
     """
-    found = _HEAD.match(query)
-    words = found[1].split(" ") if found else []
+    match = _HEAD.match(query)
+    words = match[1].split(" ") if match else []
     return " ".join(words) if 0 < len(words) <= _MOST_WORDS and all(map(_may_be_name, words)) else None
 
 

@@ -221,7 +221,7 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     recent = [turn for turn in recent if asked.knows(turn, memory)]
     resolved = yield from _resolve_question(memory, asked.question, recent)
     about = make_turn_views(asked.question, resolved, recent)
-    found = yield from find_turns(memory, about, asked)
+    turns = yield from find_turns(memory, about, asked)
     pool: tuple[Hit, ...] = ()
     if memory.knowledge is not None:
         views = make_views(asked.question, resolved, recent)
@@ -234,10 +234,10 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
         resolved=resolved.text,
         entities=select_distinct_names(memory.entities(resolved.text)),
         recent=tuple(recent),
-        turns=tuple(turn for turn, _ in found),
-        scores=tuple(score for _, score in found),
+        turns=tuple(turn for turn, _ in turns),
+        scores=tuple(score for _, score in turns),
         chunks=pool[: asked.k],
-        reason=None if found or pool else "neither a turn nor a chunk is stored that could answer it",
+        reason=None if turns or pool else "neither a turn nor a chunk is stored that could answer it",
     )
     if asked.budget is not None:
         recall = yield from fit_budget(recall, asked.budget, memory.knowledge, pool)
@@ -277,9 +277,9 @@ def _find_answered_name(memory: MemorySettings, recent: Sequence[Turn]) -> Opera
         return name
     if memory.knowledge is None:
         return None
-    found = yield from search_store(memory.knowledge, name, strategy=Words(), k=NAMING_CHUNKS)
-    titled = any(hit.document.metadata.get("title") == name for hit in found)
-    return name if titled or has_name((hit.document.page_content for hit in found), name) else None
+    hits = yield from search_store(memory.knowledge, name, strategy=Words(), k=NAMING_CHUNKS)
+    titled = any(hit.document.metadata.get("title") == name for hit in hits)
+    return name if titled or has_name((hit.document.page_content for hit in hits), name) else None
 
 
 def find_turns(
@@ -299,13 +299,13 @@ def find_turns(
     decay = Decay()
     fading = [str(hit.document.id) for hit in hits if decay.may_fade(hit.document.metadata)]
     accessed = yield from memory.accesses[0].read(fading)
-    found: list[FoundTurn] = []
+    turns: list[FoundTurn] = []
     for hit in hits:
         turn, metadata = read_turn(hit.document), hit.document.metadata
         strength, _ = decay.judge(turn.id, metadata, asked.moment, accessed=accessed.get(turn.id))
         if asked.knows(turn, memory):
-            found.append((turn, hit.score * strength))
-    kept = yield from _give_way(memory, asked, sorted(found, key=lambda pair: -pair[1]))
+            turns.append((turn, hit.score * strength))
+    kept = yield from _give_way(memory, asked, sorted(turns, key=lambda pair: -pair[1]))
     return (put_newer_first(kept, bare) if strategy.times is None else kept)[: asked.k]
 
 
@@ -456,7 +456,7 @@ def fit_budget(
 
     bare = replace(recall, chunks=(), compiled=None)
     share = budget if knowledge is None or not pool else int(budget * CONVERSATION_SHARE)
-    fitting = next((one for one in _shorten_recall(bare) if cost(one) <= share), None)
+    fitting = next((recall for recall in _shorten_recall(bare) if cost(recall) <= share), None)
     least = fitting or list(_shorten_recall(bare))[-1]
     if cost(least) > budget:
         raise BudgetError(
@@ -465,9 +465,9 @@ def fit_budget(
         )
     if knowledge is None or not pool:
         return least
-    given = GivenHits(found=pool, k=len(pool))
+    hits = GivenHits(found=pool, k=len(pool))
     compiler = ContextCompiler(
-        knowledge, budget=budget, strategy=given, candidates=len(pool), frame=least.prompt_with, touch=False
+        knowledge, budget=budget, strategy=hits, candidates=len(pool), frame=least.prompt_with, touch=False
     )
     compiled = yield from call(compiler.compile, compiler.acompile, recall.resolved)
     within = {item.document.id for item in compiled.items}

@@ -100,7 +100,7 @@ def has_name(texts: Iterable[str], name: str) -> bool:
     """Say whether a text has this name: in its spelling, and not only where every word has a capital."""
     pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     return any(
-        text[: found.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
+        text[: match.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
         for text in texts
-        for found in pattern.finditer(text)
+        for match in pattern.finditer(text)
     )

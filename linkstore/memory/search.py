@@ -99,26 +99,26 @@ class TurnSearch(Traversing):
             near = yield from _find_beside(first.refs, side, question)
             sides += [near, (yield from _find_further(near, best, side, question))]
         beside = Edges.concatenate(sides)
-        known = FoundDocuments.from_refs(
+        documents = FoundDocuments.from_refs(
             np.concatenate((first.refs, beside.target)),
             np.concatenate((first.similarity, beside.similarity)),
         )
-        own = first.scores_of(known)
-        gained = np.zeros(len(known), dtype=np.float32)
-        share = own[np.searchsorted(known.refs, beside.source)] * beside.strength * faded
-        np.maximum.at(gained, np.searchsorted(known.refs, beside.target), share)
-        trail.add(known)
+        own = first.scores_of(documents)
+        gained = np.zeros(len(documents), dtype=np.float32)
+        share = own[np.searchsorted(documents.refs, beside.source)] * beside.strength * faded
+        np.maximum.at(gained, np.searchsorted(documents.refs, beside.target), share)
+        trail.add(documents)
         speaker: list[Filter] = [{SPEAKER: self.speaker}] if self.speaker else []
         parts = {
             "turn": own,
             "neighbours": gained,
-            "session": np.float32(PAGE_WEIGHT) * (yield from _score_pages(known.refs, own)),
-            "speaker": np.float32(SPEAKER_WEIGHT) * (yield from _match(speaker, known.refs)),
-            "time": np.float32(TIME_WEIGHT) * (yield from _match(self.times or (), known.refs)),
+            "session": np.float32(PAGE_WEIGHT) * (yield from _score_pages(documents.refs, own)),
+            "speaker": np.float32(SPEAKER_WEIGHT) * (yield from _match(speaker, documents.refs)),
+            "time": np.float32(TIME_WEIGHT) * (yield from _match(self.times or (), documents.refs)),
         }
         most = np.float32(2 + PAGE_WEIGHT + SPEAKER_WEIGHT + TIME_WEIGHT)
         parts = {name: part / most for name, part in parts.items()}
-        score = sum(parts.values(), start=np.zeros(len(known.refs), dtype=np.float32))
+        score = sum(parts.values(), start=np.zeros(len(documents.refs), dtype=np.float32))
         return (yield from make_best_hits(trail, self, question, score, parts))
 
 

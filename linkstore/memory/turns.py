@@ -190,7 +190,8 @@ def make_document(turn: Turn) -> Document:
     links += (Link.outgoing(kind=SOURCED_FROM, tag=id) for id in turn.sources)
     links += (Link.outgoing(kind=SUPERSEDES, tag=id) for id in turn.supersedes)
     links += (
-        Link.incoming(kind=STATES, tag=f"{turn.session.reach}#{one}", label=one) for one in turn.statements
+        Link.incoming(kind=STATES, tag=f"{turn.session.reach}#{statement}", label=statement)
+        for statement in turn.statements
     )
     links += (Link.incoming(kind=SPEAKER, tag=tag) for tag in make_speaker_tags(turn.session.owner, speaker))
     if turn.writing.startswith(_KEYED_PREFIX):
@@ -345,9 +346,9 @@ def read_session_documents(user_id: str | None, agent_id: str | None) -> Plan[li
 def _list_tags(sessions: Iterable[StoredDocument], further: int) -> list[tuple[str, str]]:
     """Return the tags of the pages that sessions name, of so many further ones, and of their notes."""
     tags: list[tuple[str, str]] = []
-    for one in sessions:
-        pages = range(1, int(one.metadata["page"]) + further + 1)
-        tags += [(HAS_NOTE, one.id), *((PAGE, make_page_tag(one.id, page)) for page in pages)]
+    for session in sessions:
+        pages = range(1, int(session.metadata["page"]) + further + 1)
+        tags += [(HAS_NOTE, session.id), *((PAGE, make_page_tag(session.id, page)) for page in pages)]
     return tags
 
 

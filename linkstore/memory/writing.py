@@ -187,7 +187,7 @@ def understand(
         entities=_name_entities(memory, said, meaning or said.query),
         sources=tuple(dict.fromkeys(said.sources)),
         supersedes=tuple(said.supersedes or ()),
-        statements=tuple(one.key for one in stated),
+        statements=tuple(statement.key for statement in stated),
         follows=follows,
         memory=kind,
         metadata=dict(said.metadata),
@@ -240,8 +240,8 @@ def record_note(memory: MemorySettings, said: TurnInput, kind: str = "semantic")
         raise DocumentError(f"a note needs words, and has none: {said.query!r}")
     writing = name_writing("\0".join(said.sources), said.query)
     turn = yield from understand(memory, said, 0, writing, kind=kind)
-    known = yield from memory.read(read_documents([said.session.path]))
-    yield from _store_turns(memory, [turn], recorded=len(known))
+    documents = yield from memory.read(read_documents([said.session.path]))
+    yield from _store_turns(memory, [turn], recorded=len(documents))
     return turn
 
 
@@ -259,10 +259,10 @@ def update_turn(
         DocumentError: If there is none with this id.
     """
     require(str, "the id of a turn", id=id)
-    found = yield from memory.read(read_documents([id]))
-    if not found or "ordinal" not in found[0].metadata:
+    documents = yield from memory.read(read_documents([id]))
+    if not documents or "ordinal" not in documents[0].metadata:
         raise DocumentError(f"there is no turn with the id {id!r}; see Turn.id of memory.turns(session)")
-    before = read_turn(found[0])
+    before = read_turn(documents[0])
     said = TurnInput(
         before.session,
         before.query if query is None else query,
@@ -278,7 +278,7 @@ def update_turn(
     if query is not None:
         # What replaced the earlier text does not replace this one.
         later = yield from memory.read(read_turns([(SUPERSEDES, id)], "out"))
-        changed = [replace(one, supersedes=tuple({*one.supersedes} - {id})) for one in later]
+        changed = [replace(turn, supersedes=tuple({*turn.supersedes} - {id})) for turn in later]
     yield from _store_turns(memory, [turn, *changed])
     return turn
 

@@ -162,7 +162,7 @@ class StoreBase:
 
         def end() -> None:
             with self._observing:
-                self._observers = tuple(one for one in self._observers if one is not guarded)
+                self._observers = tuple(observer for observer in self._observers if observer is not guarded)
 
         return end
 

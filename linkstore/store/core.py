@@ -377,9 +377,9 @@ class CoreStore(SearchMethods, DocumentMethods):
         for suggestion in suggestions:
             for id, link in suggestion.links():
                 made.setdefault(id, []).append(link)
-        for one in self.backend.run(self.backend.answer(read_documents(made))):
-            before = [link for link in parse_links(one.metadata, one.id) if link.kind == SUGGESTED]
-            made[one.id] = [*before, *made[one.id]]
+        for document in self.backend.run(self.backend.answer(read_documents(made))):
+            before = [link for link in parse_links(document.metadata, document.id) if link.kind == SUGGESTED]
+            made[document.id] = [*before, *made[document.id]]
         return self.replace_links({SUGGESTED}, made).updated
 
     async def aadd_suggested_links(self, suggestions: Iterable[LinkSuggestion]) -> int:
@@ -415,7 +415,7 @@ class CoreStore(SearchMethods, DocumentMethods):
 
     def _put_pages(self, source: str, pages: Sequence[PageDocuments]) -> Operation[WriteCounts]:
         entries = yield from self._read_entries(source, [page.url for page in pages])
-        before = {one for entry in entries for one in entry.ids}
+        before = {id for entry in entries for id in entry.ids}
         documents = [document for page in pages for document in page.documents]
         drafts = prepare_drafts(documents, [document.id for document in documents])
         yield from check_documents(self.backend, drafts)

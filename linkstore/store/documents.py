@@ -371,7 +371,7 @@ def _make_access_times(ids: Sequence[str], at: datetime | None) -> dict[str, int
 def _find_pages(ids: tuple[str, ...]) -> Plan[list[str]]:
     """Return the pages of documents, without duplicates. A document without a page counts as its own."""
     stored = yield from read_documents(ids)
-    named = (one.metadata.get("page", one.id) for one in stored)
+    named = (document.metadata.get("page", document.id) for document in stored)
     return list(dict.fromkeys(id for id in named if is_storable(id)))
 
 

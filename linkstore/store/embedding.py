@@ -111,11 +111,11 @@ class StoreEmbedding:
         The probe is embedded once, or twice if the vectors differ, because an embedding that gives another
         vector each time can only be known by its name. In a store without documents nothing is certain.
         """
-        found = yield from call_engine(self._backend, self._backend.scan(None, _PROBE_CANDIDATES))
-        stored: list[Record] = [one for one in found if one.text.strip()]
+        records = yield from call_engine(self._backend, self._backend.scan(None, _PROBE_CANDIDATES))
+        stored: list[Record] = [record for record in records if record.text.strip()]
         if not stored:
             return False
-        probe = min(stored, key=lambda one: len(one.text))
+        probe = min(stored, key=lambda record: len(record.text))
         vector = yield from self._embed_probe(probe, manifest)
         alike = float(cosine_similarities(vector, probe.vector)[0])
         if alike >= MIN_COSINE:

@@ -63,7 +63,7 @@ def describe_mistake(backend: Backend, options: SearchOptions) -> Operation[str]
     ``filter`` may be an access rule, so no value of a document is told that does not pass it.
     """
     filters = options.returning_filters
-    fields = frozenset[str]().union(*(one.needed for one in filters))
+    fields = frozenset[str]().union(*(condition.needed for condition in filters))
     error = yield from _find_unknown_name(backend, Vocabulary(fields=fields), options.filter)
     if error is None:
         error = yield from _find_unknown_type(backend, filters)
@@ -92,8 +92,8 @@ def describe_unmet_values(
     for field, wanted in _list_wanted_values(filter):
         others = parse_filter({name: value for name, value in filter.items() if name != field})
         values = set[str]()
-        for one in (yield from _read_sample(backend, scope & others, SAMPLE_SIZE)):
-            stored = one.metadata.get(field, [])
+        for document in (yield from _read_sample(backend, scope & others, SAMPLE_SIZE)):
+            stored = document.metadata.get(field, [])
             values.update(map(str, stored if isinstance(stored, list) else [stored]))
         if values:
             who = "no document" if others.always else "no document that passes the other conditions"
@@ -133,8 +133,8 @@ def _find_unknown_name(
     asked = names.checkable
     missing = asked and asked - (yield from call_engine(backend, backend.vocabulary(asked.storable)))
     if missing and (yield from call_engine(backend, backend.scan(None, 1))):
-        known = yield from _suggest_names(backend, filter, missing.fields)
-        return make_unknown_name_error(missing, known)
+        vocabulary = yield from _suggest_names(backend, filter, missing.fields)
+        return make_unknown_name_error(missing, vocabulary)
     return None
 
 
@@ -142,7 +142,7 @@ def _find_unknown_type(
     backend: Backend, conditions: Iterable[Condition]
 ) -> Operation[UnknownNameError | None]:
     """Return an error for a document type of a filter that the schema of the store, if it has one, lacks."""
-    asked = [pair for one in conditions for pair in one.equalities]
+    asked = [pair for condition in conditions for pair in condition.equalities]
     recorded = (yield from read_schema(backend)) if asked else None
     if recorded is not None:
         schema = recorded.schema
@@ -168,11 +168,11 @@ def _suggest_names(
     if scope.always:
         everything = yield from call_engine(backend, backend.vocabulary())
         return everything
-    found = Vocabulary()
-    for one in (yield from _read_sample(backend, scope, SAMPLE_SIZE)):
-        links = parse_links({LINKS_KEY: one.metadata.get(LINKS_KEY)}, one.id)
-        found |= collect_names(one.metadata, links)
-    return found
+    vocabulary = Vocabulary()
+    for document in (yield from _read_sample(backend, scope, SAMPLE_SIZE)):
+        links = parse_links({LINKS_KEY: document.metadata.get(LINKS_KEY)}, document.id)
+        vocabulary |= collect_names(document.metadata, links)
+    return vocabulary
 
 
 def _read_sample(backend: Backend, scope: Condition, count: int) -> Operation[list[StoredDocument]]:
@@ -186,7 +186,7 @@ def _read_sample(backend: Backend, scope: Condition, count: int) -> Operation[li
         return stored
 
     try:
-        found = yield from call_plan(backend, plan(), scope)
+        documents = yield from call_plan(backend, plan(), scope)
     except FilterError:
         return []
-    return found
+    return documents

@@ -216,12 +216,16 @@ class Schema:
 
         links = []
         for kind, to, *data in relations:
-            both = any(one.both_ways and type in one.types for one in self.of_kind(kind))
+            both = any(relation.both_ways and type in relation.types for relation in self.of_kind(kind))
             leaving = Link(
                 kind=kind, tag=to, direction="bidir" if both else "out", data=data[0] if data else None
             )
             links.append(leaving)
-        entered = (one.kind for one in self.relations if type in one.to_types and not one.both_ways)
+        entered = (
+            relation.kind
+            for relation in self.relations
+            if type in relation.to_types and not relation.both_ways
+        )
         links += [Link.incoming(kind=kind, tag=id) for kind in dict.fromkeys(entered)]
         given = {**(metadata or {}), self.type_field: type}
         problems = [problem.text for problem in self.problems(id, given, links)]
@@ -344,9 +348,9 @@ def check_mode(mode: str) -> Mode:
     Raises:
         SchemaError: If it is not.
     """
-    for known in MODES:
-        if mode == known:
-            return known
+    for choice in MODES:
+        if mode == choice:
+            return choice
     raise SchemaError(f"the mode of a schema must be {' or '.join(map(repr, MODES))}, not {mode!r}")
 
 

@@ -267,7 +267,7 @@ def _group_by_ends(by_type: Mapping[str, set[str]]) -> list[tuple[frozenset[str]
 
 def _count_types(types: Iterable[str | None]) -> Mapping[str | None, int]:
     counts = Counter(types)
-    return {one: counts[one] for one in sorted(counts, key=lambda one: (one is None, one or ""))}
+    return {count: counts[count] for count in sorted(counts, key=lambda one: (one is None, one or ""))}
 
 
 class ScannableSource(Protocol):
@@ -362,7 +362,7 @@ def check_links(backend: Backend, links: Mapping[str, tuple[Link, ...]]) -> Oper
     if recorded is None:
         return
     stored = yield from call_plan(backend, read_documents(tuple(links)))
-    documents = [_RelinkedDocument(one.id, one.metadata, links[one.id]) for one in stored]
+    documents = [_RelinkedDocument(document.id, document.metadata, links[document.id]) for document in stored]
     problems = yield from find_problems(backend, recorded.schema, documents)
     yield from _enforce_mode(backend, recorded.mode, problems, _describe_version(recorded.schema))
 
@@ -371,16 +371,18 @@ def find_problems(
     backend: Backend, schema: Schema, documents: Sequence[CheckedDocument]
 ) -> Operation[list[Problem]]:
     """Return the problems of documents that are written together, in their order."""
-    entered = {(link.kind, link.tag) for one in documents for link in one.links if link.leads_in}
-    leading = [link for one in documents for link in _find_leading_links(schema, one)]
+    entered = {(link.kind, link.tag) for document in documents for link in document.links if link.leads_in}
+    leading = [link for document in documents for link in _find_leading_links(schema, document)]
     asked = sorted({(link.kind, link.tag) for link in leading} - entered)
     entered |= yield from _find_entered_tags(backend, asked)
-    found: list[Problem] = []
-    for one in documents:
-        found += schema.problems(one.id, one.metadata, one.links)
-        missing = (link for link in _find_leading_links(schema, one) if (link.kind, link.tag) not in entered)
-        found += (Problem(id=one.id, text=describe_missing_end(link)) for link in missing)
-    return found
+    problems: list[Problem] = []
+    for document in documents:
+        problems += schema.problems(document.id, document.metadata, document.links)
+        missing = (
+            link for link in _find_leading_links(schema, document) if (link.kind, link.tag) not in entered
+        )
+        problems += (Problem(id=document.id, text=describe_missing_end(link)) for link in missing)
+    return problems
 
 
 def _find_leading_links(schema: Schema, document: CheckedDocument) -> Iterable[Link]:

@@ -46,11 +46,11 @@ def read_unanswered(backend: Backend) -> Operation[list[UnansweredQuestion]]:
     """Return the questions that are kept, the most frequent first, then the latest."""
     text = yield from call_engine(backend, backend.note(UNANSWERED_NOTE))
     rows = orjson.loads(text) if text else {}
-    found = [
+    questions = [
         UnansweredQuestion(question=question, count=count, last=datetime.fromisoformat(last))
         for question, (count, last) in rows.items()
     ]
-    return sorted(found, key=lambda one: (one.count, one.last), reverse=True)
+    return sorted(questions, key=lambda question: (question.count, question.last), reverse=True)
 
 
 def record_unanswered(backend: Backend, questions: Iterable[str]) -> Operation[None]:

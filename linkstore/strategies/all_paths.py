@@ -330,12 +330,12 @@ class AllPaths(Traversing):
         yield from find_doubt(trail, stage, question, self, sure)
         start_k = 0 if len(named) else self.start_k
         best = yield from rank_refs(stage.refs, stage.scores(stage.refs, stage.similarity), start_k)
-        found = FoundDocuments.from_refs(
+        documents = FoundDocuments.from_refs(
             np.concatenate((named.refs, stage.refs[best])),
             np.concatenate((named.similarity, stage.similarity[best])),
             named.edges,
         )
-        starting = yield from add_own_starts(trail, found, question, self)
+        starting = yield from add_own_starts(trail, documents, question, self)
         trail.add((yield from limit_nodes(trail, starting, 0, self)))
         if not len(trail):
             best_similarity = stage.highest if self.start_k else None
@@ -353,9 +353,9 @@ class AllPaths(Traversing):
         frontier = np.arange(len(trail))
         for depth in range(1, self.depth + 1):
             frontier = yield from apply_beam(trail, frontier, self)
-            found = yield from make_hop(trail, frontier, question, self)
-            parts.append(found.edges)
-            fresh = found.take(~is_member(found.refs, trail.refs))
+            documents = yield from make_hop(trail, frontier, question, self)
+            parts.append(documents.edges)
+            fresh = documents.take(~is_member(documents.refs, trail.refs))
             frontier = trail.add((yield from limit_nodes(trail, fresh, depth, self)), depth)
             if not len(frontier):
                 break

@@ -83,13 +83,17 @@ def _ask_reranker(reranker: Any, question: str, documents: Sequence[Document]) -
     """Return the score of each document."""
     if hasattr(reranker, "compress_documents"):
         copies = [
-            Document(id=one.id, page_content=one.page_content, metadata={**one.metadata, _POSITION: position})
-            for position, one in enumerate(documents)
+            Document(
+                id=document.id,
+                page_content=document.page_content,
+                metadata={**document.metadata, _POSITION: position},
+            )
+            for position, document in enumerate(documents)
         ]
         compress, acompress = reranker.compress_documents, reranker.acompress_documents
         kept = yield from call(compress, acompress, copies, question)
         return _score_by_order([one.metadata.get(_POSITION) for one in kept], len(documents))
-    texts = tuple(one.page_content for one in documents)
+    texts = tuple(document.page_content for document in documents)
     if hasattr(reranker, "score"):
         scores = yield from call(reranker.score, None, [(question, text) for text in texts])
     else:

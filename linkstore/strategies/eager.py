@@ -37,15 +37,15 @@ class Eager(Traversing):
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan seeds, ``depth`` hops of two fetches each, one ranking, one fetch of texts."""
         trail = Trail()
-        found, highest = yield from find_seeds(trail, self.start_k, question, self)
-        frontier = trail.add((yield from limit_nodes(trail, found, 0, self)))
+        documents, highest = yield from find_seeds(trail, self.start_k, question, self)
+        frontier = trail.add((yield from limit_nodes(trail, documents, 0, self)))
         if not len(trail):
             return report_none_found(trail, question, self.start_k, self, highest)
         for depth in range(1, self.depth + 1):
             frontier = yield from apply_beam(trail, frontier, self)
             best = self._count_wanted(question, last=depth == self.depth)
-            found = yield from make_hop(trail, frontier, question, self, exclude=trail.refs, best=best)
-            frontier = trail.add((yield from limit_nodes(trail, found, depth, self)), depth)
+            documents = yield from make_hop(trail, frontier, question, self, exclude=trail.refs, best=best)
+            frontier = trail.add((yield from limit_nodes(trail, documents, depth, self)), depth)
             if not len(frontier):
                 break
         return (yield from make_best_hits(trail, self, question, trail.score))

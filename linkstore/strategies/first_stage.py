@@ -114,8 +114,8 @@ def run_first_stage(
     """
     lexical = question.lexical if lexical is None else lexical
     near = yield from plans.ask(plans.Nearest(vector=question.vector, k=pool, filter=question.seed_filter))
-    found, unknown = yield from _search_by_words(trail, question, pool if lexical else 0)
-    refs = sort_unique(np.concatenate((near.refs, found.refs)))
+    matches, unknown = yield from _search_by_words(trail, question, pool if lexical else 0)
+    refs = sort_unique(np.concatenate((near.refs, matches.refs)))
     similarity = np.zeros(len(refs), dtype=np.float32)
     similarity[np.searchsorted(refs, near.refs)] = near.similarity
     others = refs[~is_member(refs, near.refs)]
@@ -123,8 +123,8 @@ def run_first_stage(
         vectors = yield from plans.ask(plans.Vectors(refs=others))
         similarity[np.searchsorted(refs, others)] = cosine_similarities(vectors, question.vector)
     words = np.zeros(len(refs), dtype=np.float32)
-    if len(found.refs):
-        words[np.searchsorted(refs, found.refs)] = found.score / found.score.max()
+    if len(matches.refs):
+        words[np.searchsorted(refs, matches.refs)] = matches.score / matches.score.max()
     above = similarity >= np.float32(controls.floor)
     trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
     highest = float(near.similarity[0]) if len(near.refs) else None
@@ -135,8 +135,8 @@ def run_first_stage(
         best=highest if highest is not None and highest > 0 else 1.0,
         lexical=lexical,
         highest=highest,
-        lexical_refs=found.refs,
-        document_frequency=found.document_frequency,
+        lexical_refs=matches.refs,
+        document_frequency=matches.document_frequency,
         unknown=unknown,
     )
 
@@ -162,7 +162,7 @@ def find_doubt(
         return
     nearest = stage.refs[np.argsort(-stage.similarity, kind="stable")[:SLIP_DOCUMENTS]]
     documents = yield from plans.ask(plans.Documents(refs=nearest))
-    written = {word for one in documents for word in tokenize(one.text[:SLIP_CHARACTERS])}
+    written = {word for document in documents for word in tokenize(document.text[:SLIP_CHARACTERS])}
     unknown = tuple(word for word in unknown if not _is_slip(word, written))
     if len(unknown) >= enough:
         words = ", ".join(unknown)
@@ -184,13 +184,13 @@ def _search_by_words(
     if not asked or not pool:
         return none
     try:
-        found = yield from plans.ask(plans.Lexical(terms=asked, k=pool, filter=question.seed_filter))
+        matches = yield from plans.ask(plans.Lexical(terms=asked, k=pool, filter=question.seed_filter))
     except CapabilityError as error:
         trail.cut("lexical", len(asked), 0, f"words not looked up: {error}")
         return none
-    note_cut_words(trail, more, found)
-    return found, tuple(
-        one for one in asked if not found.document_frequency.get(one) and one not in found.left_out
+    note_cut_words(trail, more, matches)
+    return matches, tuple(
+        one for one in asked if not matches.document_frequency.get(one) and one not in matches.left_out
     )
 
 
@@ -219,9 +219,9 @@ def find_seeds(
     near = yield from plans.ask(plans.Nearest(vector=question.vector, k=k, filter=question.seed_filter))
     above = near.similarity >= np.float32(controls.floor)
     trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
-    found = FoundDocuments.from_refs(near.refs[above], near.similarity[above])
+    documents = FoundDocuments.from_refs(near.refs[above], near.similarity[above])
     best = float(near.similarity[0]) if len(near.refs) else None
-    return (yield from add_own_starts(trail, found, question, controls)), best
+    return (yield from add_own_starts(trail, documents, question, controls)), best
 
 
 def add_own_starts(
@@ -248,13 +248,13 @@ def add_own_starts(
 
 def fetch_roots(trail: Trail, question: Question) -> Plan[plans.Candidates]:
     """Fetch the roots that the question names by id."""
-    found = yield from plans.ask(
+    candidates = yield from plans.ask(
         plans.Find(ids=question.roots, vector=question.vector, filter=question.seed_filter)
     )
-    trail.cut("filter", found.filtered, 0, "initial_roots that seed_filter excludes")
-    missing = len(set(question.roots)) - len(found.refs) - found.filtered
+    trail.cut("filter", candidates.filtered, 0, "initial_roots that seed_filter excludes")
+    missing = len(set(question.roots)) - len(candidates.refs) - candidates.filtered
     trail.cut("missing", missing, 0, "initial_roots that are not in the store")
-    return found
+    return candidates
 
 
 def fetch_linked(trail: Trail, known: Ints, question: Question, controls: Traversing) -> Plan[FoundDocuments]:
@@ -369,8 +369,10 @@ class Similarity(Strategy):
             narrowed = question.filtered or not condition.always
             reason = "no document passes the filter" if narrowed else "the store is empty"
             return Hits(hits=(), reason=reason, strategy=str(self))
-        found = FoundDocuments(refs=refs, similarity=similarity, weight=np.ones(len(refs), dtype=np.float32))
-        return (yield from make_hits(trail, trail.add(found), self, question))
+        documents = FoundDocuments(
+            refs=refs, similarity=similarity, weight=np.ones(len(refs), dtype=np.float32)
+        )
+        return (yield from make_hits(trail, trail.add(documents), self, question))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -396,14 +398,17 @@ class Named(Strategy):
         trail = Trail()
         question = replace(question, seed_filter=question.seed_filter & question.result_filter)
         worded, _ = yield from _search_by_words(trail, question, READ)
-        found, _ = yield from find_named_documents(
+        documents, _ = yield from find_named_documents(
             question, worded.document_frequency, worded.refs, NAMING_KINDS, self.k, self.cap
         )
-        if not len(found):
+        if not len(documents):
             return Hits(
                 hits=(), cuts=tuple(trail.cuts), reason="the query names no document", strategy=str(self)
             )
-        score, unlinked = found.weight, replace(found, weight=np.ones(len(found), dtype=np.float32))
+        score, unlinked = (
+            documents.weight,
+            replace(documents, weight=np.ones(len(documents), dtype=np.float32)),
+        )
         return (yield from make_hits(trail, trail.add(unlinked), self, question, score, {"name": score}))
 
 
@@ -433,16 +438,16 @@ class Words(Strategy):
         def matching(k: int) -> plans.Lexical:
             return plans.Lexical(terms=asked, k=k, filter=condition)
 
-        found, kept = yield from fetch_first_returned(trail, matching, self.k, self.per_page)
-        note_cut_words(trail, more, found)
-        if not len(found.refs):
+        matches, kept = yield from fetch_first_returned(trail, matching, self.k, self.per_page)
+        note_cut_words(trail, more, matches)
+        if not len(matches.refs):
             # The filter of the whole search hides documents from all that is said, this reason included.
             passing = "" if condition.always else " and passes the filter"
             reason = f"no document contains a word of the query{passing}"
-            if found.sampled:
+            if matches.sampled:
                 reason += f", of the about {POSTINGS:,} that were looked at"
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
-        refs, score = found.refs[kept], found.score[kept]
+        refs, score = matches.refs[kept], matches.score[kept]
         vectors = yield from plans.ask(plans.Vectors(refs=refs))
         similarity = cosine_similarities(vectors, question.vector)
         weight = np.ones(len(refs), dtype=np.float32)

@@ -124,12 +124,12 @@ class Mmr(Traversing):
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan seeds and their vectors, then for each pick one hop and the vectors of what it reached."""
         trail, pool = Trail(), CandidatePool(self.lambda_mult)
-        found, highest = yield from find_seeds(trail, self.fetch_k, question, self)
-        found = yield from limit_nodes(trail, found, 0, self)
-        if not len(found):
+        documents, highest = yield from find_seeds(trail, self.fetch_k, question, self)
+        documents = yield from limit_nodes(trail, documents, 0, self)
+        if not len(documents):
             return report_none_found(trail, question, self.fetch_k, self, highest)
-        positions = trail.add(found)
-        pool.add(positions, trail.score[positions], (yield from ask(Vectors(refs=found.refs))))
+        positions = trail.add(documents)
+        pool.add(positions, trail.score[positions], (yield from ask(Vectors(refs=documents.refs))))
         yield from self._pick(trail, pool, question)
         return (yield from self._make_result(trail, pool, question))
 
@@ -164,14 +164,14 @@ class Mmr(Traversing):
         """
         depth = int(trail.depth[picked[-1]]) + 1
         settled = np.concatenate((trail.refs[trail.depth <= depth], trail.refs[picked]))
-        found = yield from make_hop(
+        documents = yield from make_hop(
             trail, np.array(picked[-1:]), question, self, exclude=sort_unique(settled), best=self.beam
         )
-        found = yield from limit_nodes(trail, found, depth, self)
-        if not len(found):
+        documents = yield from limit_nodes(trail, documents, depth, self)
+        if not len(documents):
             return
         before = trail.refs
-        positions = yield from apply_beam(trail, trail.add(found, depth), self)
+        positions = yield from apply_beam(trail, trail.add(documents, depth), self)
         pool.drop(np.flatnonzero(is_member(before, trail.refs[positions])))
         vectors = yield from ask(Vectors(refs=trail.refs[positions]))
         pool.add(positions, trail.score[positions], vectors)

@@ -152,35 +152,35 @@ def find_named_documents(
         documents = yield from plans.ask(plans.Documents(refs=refs))
         for ref, document in zip(refs.tolist(), documents, strict=True):
             mentions += (
-                one
-                for one in names.find_mentions(ref, document)
-                if rare is None or names.count_rarest(one.at, one.size) <= rare
+                mention
+                for mention in names.find_mentions(ref, document)
+                if rare is None or names.count_rarest(mention.at, mention.size) <= rare
             )
     meant = _select_longest(mentions, taken, cap)
     if not meant:
         return NONE_FOUND, False
-    found = np.array(sorted({one.ref for one, _ in meant}), dtype=np.int64)
-    vectors = yield from plans.ask(plans.Vectors(refs=found))
+    array = np.array(sorted({mention.ref for mention, _ in meant}), dtype=np.int64)
+    vectors = yield from plans.ask(plans.Vectors(refs=array))
     similarity = cosine_similarities(vectors, question.vector)
-    ids = yield from plans.ask(plans.Ids(refs=found))
-    place = {ref: at for at, ref in enumerate(found.tolist())}
+    ids = yield from plans.ask(plans.Ids(refs=array))
+    place = {ref: at for at, ref in enumerate(array.tolist())}
     chosen: dict[int, tuple[float, int]] = {}
-    for one, share in meant:
-        known = chosen.get(one.ref)
+    for mention, share in meant:
+        known = chosen.get(mention.ref)
         if known is None or share > known[0]:
-            chosen[one.ref] = share, one.edge
+            chosen[mention.ref] = share, mention.edge
     ordered = sorted(
         chosen, key=lambda ref: (-np.float32(chosen[ref][0]), -similarity[place[ref]], ids[place[ref]])
     )[:most]
     rows = np.array([chosen[ref][1] for ref in ordered if chosen[ref][1] >= 0], dtype=np.int64)
     at = [place[ref] for ref in ordered]
     named = FoundDocuments(
-        refs=found[at],
+        refs=array[at],
         similarity=similarity[at],
         weight=np.array([chosen[ref][0] for ref in ordered], dtype=np.float32),
         edges=edges.take(rows),
     )
-    return named, any(one.evidence != _BY_RARE_WORD for one, _ in meant)
+    return named, any(mention.evidence != _BY_RARE_WORD for mention, _ in meant)
 
 
 def _find_tags(
@@ -194,8 +194,8 @@ def _find_tags(
         (place, kind, name) for name, places in names.places.items() for place in places for kind in kinds
     ]
     refs = yield from plans.ask(plans.Resolve(tags=tuple((kind, name) for _, kind, name in grams)))
-    known, first = np.unique(refs, return_index=True)
-    named = np.sort(first[known >= 0])
+    array, first = np.unique(refs, return_index=True)
+    named = np.sort(first[array >= 0])
     hop = yield from follow_groups(
         refs[named],
         "in",
@@ -231,13 +231,13 @@ def _find_candidates(names: QuestionNames, question: Question, best: Ints) -> Pl
     words = dict.fromkeys(word.strip(_AROUND_IDS) for word in question.text[:MAX_QUESTION_CHARACTERS].split())
     ids = [word for word in words if not word.isalpha() and is_storable(word)][:MAX_SEARCHED_WORDS]
     if ids:
-        known = yield from plans.ask(plans.Find(ids=tuple(ids), filter=question.seed_filter))
-        parts.append(known.refs)
+        candidates = yield from plans.ask(plans.Find(ids=tuple(ids), filter=question.seed_filter))
+        parts.append(candidates.refs)
     if names.rare:
-        found = yield from plans.ask(
+        matches = yield from plans.ask(
             plans.Lexical(terms=tuple(names.rare), k=2 * READ, filter=question.seed_filter)
         )
-        parts.append(found.refs)
+        parts.append(matches.refs)
     return sort_unique(np.concatenate(parts))
 
 
@@ -246,20 +246,20 @@ def _select_longest(
 ) -> list[tuple[Mention, float]]:
     """Select the longest name at each place from left to right, with the weight of each of its documents."""
     by_place: dict[tuple[int, int], list[Mention]] = {place: [] for place in taken}
-    for one in mentions:
-        by_place.setdefault((one.at, one.size), []).append(one)
+    for mention in mentions:
+        by_place.setdefault((mention.at, mention.size), []).append(mention)
     free, found = 0, []
     for at, size in sorted(by_place, key=lambda place: (place[0], -place[1])):
         if at < free:
             continue
         free = at + size
         there = by_place[at, size]
-        surest = min((one.evidence for one in there), default=0)
-        chosen = {one.ref: one for one in reversed(there) if one.evidence == surest}
+        surest = min((mention.evidence for mention in there), default=0)
+        chosen = {mention.ref: mention for mention in reversed(there) if mention.evidence == surest}
         if len(chosen) <= cap:
             share = min(SURE_NAME_WORDS, size) / SURE_NAME_WORDS / max(1, len(chosen))
             own = OWN_NAME if surest != _BY_RARE_WORD else 1.0
-            found += [(one, share if one.edge >= 0 else share * own) for one in chosen.values()]
+            found += [(mention, share if mention.edge >= 0 else share * own) for mention in chosen.values()]
     return found
 
 

@@ -57,14 +57,18 @@ class Neighbours:
 
 def find_neighbours(id: str) -> Plan[Neighbours | None]:
     """Return the neighbours of the document with this id, or None if there is no such document."""
-    found = yield from ask(Find(ids=(id,)))
-    if not len(found.refs):
+    candidates = yield from ask(Find(ids=(id,)))
+    if not len(candidates.refs):
         return None
-    documents = yield from ask(Documents(refs=found.refs))
-    vectors = yield from ask(Vectors(refs=found.refs))
+    documents = yield from ask(Documents(refs=candidates.refs))
+    vectors = yield from ask(Vectors(refs=candidates.refs))
     own = parse_links({LINKS_KEY: documents[0].metadata.get(LINKS_KEY)}, id)
-    outgoing = yield from _find_side(found.refs, vectors[0], "out", [link for link in own if link.leads_out])
-    incoming = yield from _find_side(found.refs, vectors[0], "in", [link for link in own if link.leads_in])
+    outgoing = yield from _find_side(
+        candidates.refs, vectors[0], "out", [link for link in own if link.leads_out]
+    )
+    incoming = yield from _find_side(
+        candidates.refs, vectors[0], "in", [link for link in own if link.leads_in]
+    )
     return Neighbours(id=id, outgoing=outgoing, incoming=incoming)
 
 

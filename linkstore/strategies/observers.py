@@ -111,7 +111,7 @@ def observe_search(
     listeners: list[Callable[[CompletedSearch], None]] = []
 
     def ended(hits: Hits | None, error: BaseException | None) -> None:
-        found = CompletedSearch(
+        search = CompletedSearch(
             question=question,
             strategy=strategy,
             began=began,
@@ -121,7 +121,7 @@ def observe_search(
             error=error,
         )
         for tell in reversed(listeners):
-            tell(found)
+            tell(search)
 
     try:
         listeners.extend(observer.search_begins(question, strategy) for observer in observers)

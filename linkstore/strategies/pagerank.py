@@ -274,13 +274,15 @@ class PageRank(Traversing):
         own, meant = yield from find_question_targets(
             trail, question, self, stage, self.named_kinds, self.named, cap, rare=cap
         )
-        known = stage.join(own)
+        documents = stage.join(own)
         yield from find_doubt(trail, stage, question, self, meant)
-        if not len(known):
+        if not len(documents):
             return report_none_found(trail, question, self.pool, self, stage.highest)
-        seeds = known.refs[(yield from rank_refs(known.refs, stage.scores_of(known), self.start_k))]
-        starting = is_member(known.refs, np.concatenate((seeds, own.refs)))
-        frontier = trail.add((yield from limit_nodes(trail, known.take(starting), 0, self)))
+        seeds = documents.refs[
+            (yield from rank_refs(documents.refs, stage.scores_of(documents), self.start_k))
+        ]
+        starting = is_member(documents.refs, np.concatenate((seeds, own.refs)))
+        frontier = trail.add((yield from limit_nodes(trail, documents.take(starting), 0, self)))
         hops: list[Edges] = []
         for depth in range(1, self.depth + 1):
             if depth > 1 and perf_counter() - began > self.seconds:
@@ -294,7 +296,7 @@ class PageRank(Traversing):
             frontier = trail.add((yield from limit_nodes(trail, fresh, depth, self)), depth)
             if not len(frontier):
                 break
-        rest = known.take(~is_member(known.refs, trail.refs))
+        rest = documents.take(~is_member(documents.refs, trail.refs))
         trail.add((yield from limit_nodes(trail, rest, 0, self)), 0)
         teleport = self._make_teleport(trail, stage, seeds, own)
         edges = weigh_both_ways(trail, Edges.concatenate(hops), self.backward)

@@ -126,12 +126,12 @@ class Relations(Strategy):
             seed_filter=question.seed_filter & self._of_type(self.start_type),
             result_filter=EVERYTHING,
         )
-        found: Hits = yield from Named(k=MAX_STARTS).plan(asked)
-        if not found and self.start_type is not None:
-            found = yield from AllPaths(k=1, start_k=1, depth=0, min_similarity=self.min_similarity).plan(
+        hits: Hits = yield from Named(k=MAX_STARTS).plan(asked)
+        if not hits and self.start_type is not None:
+            hits = yield from AllPaths(k=1, start_k=1, depth=0, min_similarity=self.min_similarity).plan(
                 asked
             )
-        return [hit for hit in found if MIN_SURETY * hit.score >= found[0].score]
+        return [hit for hit in hits if MIN_SURETY * hit.score >= hits[0].score]
 
     def _find_meetings(self, question: Question, starts: Sequence[Hit]) -> Plan[tuple[list[Hit], list[Cut]]]:
         types = {hit.document.metadata.get(self.type_field) for hit in starts}
@@ -156,16 +156,16 @@ class Relations(Strategy):
             beam=MAX_MEETINGS,
             references=False,
         )
-        found: Hits = yield from strategy.plan(asked)
-        ids = {id for hit in found for chain in hit.chains for id in chain.documents}
+        hits: Hits = yield from strategy.plan(asked)
+        ids = {id for hit in hits for chain in hit.chains for id in chain.documents}
         documents: list[StoredDocument] = yield from read_documents(tuple(sorted(ids)))
         judge = _ChainJudge(self, question.text, documents)
-        met = [judged for hit in found if (judged := judge.judge(hit))]
+        met = [judged for hit in hits if (judged := judge.judge(hit))]
         if self.result_type is None:
             met = _select_asked_type(met, question.text, self.type_field)
         shown = ", ".join(f"[{id}] {state}" for id, state in sorted(judge.invalid.items())[:MAX_SHOWN_STATES])
-        told = Cut(reason="state", count=len(judge.invalid), depth=None, detail=f"not valid: {shown}")
-        return met, [told] if judge.invalid else []
+        cut = Cut(reason="state", count=len(judge.invalid), depth=None, detail=f"not valid: {shown}")
+        return met, [cut] if judge.invalid else []
 
     def _make_hop_filter(self, start_type: str | None) -> Filter | None:
         """Return a filter without other documents of the start's type, and what does not meet conditions."""
@@ -189,14 +189,14 @@ class _ChainJudge:
 
     def __init__(self, strategy: Relations, question: str, documents: Sequence[StoredDocument]) -> None:
         self._question = question
-        self._types = {one.id: one.metadata.get(strategy.type_field) for one in documents}
+        self._types = {document.id: document.metadata.get(strategy.type_field) for document in documents}
         self._states: dict[str, str] = {}
         self.invalid: dict[str, str] = {}
         told: dict[tuple[object, str], dict[str, tuple[object, Validity]]] = defaultdict(dict)
-        for one in documents:
-            if self._types[one.id] not in strategy.where:
-                for name, value, meaning in find_states(one.metadata):
-                    told[self._types[one.id], name][one.id] = value, meaning
+        for document in documents:
+            if self._types[document.id] not in strategy.where:
+                for name, value, meaning in find_states(document.metadata):
+                    told[self._types[document.id], name][document.id] = value, meaning
         for (_, name), values in told.items():
             self._states |= _find_invalid(question, name, values)
 
@@ -234,7 +234,9 @@ class _ChainJudge:
 def _select_chains(chains: Sequence[Chain]) -> list[Chain]:
     """Select the most independent chains, and of as many those with the fewest links followed backward."""
     starts = dict.fromkeys(chain.start for chain in chains)
-    found = [select_independent_chains([one for one in chains if one.start == start]) for start in starts]
+    found = [
+        select_independent_chains([chain for chain in chains if chain.start == start]) for start in starts
+    ]
     found.append([] if any(found) else select_independent_chains(chains, starts))
     return min(found, key=lambda some: (-len(some), sum(map(_count_backward, some))))
 
@@ -265,12 +267,12 @@ def _select_asked_type(hits: Sequence[Hit], question: str, type_field: str) -> l
     groups: dict[str, list[Hit]] = defaultdict(list)
     for hit in hits:  # documents without types are each of their own
         groups[str(hit.document.metadata.get(type_field) or f"\0{hit.document.id}")].append(hit)
-    found = _ASKED.match(question)
-    asked = tokenize(found[1])[:_ASKED_WORDS] if found else ()
+    match = _ASKED.match(question)
+    asked = tokenize(match[1])[:_ASKED_WORDS] if match else ()
     named = [group for group in groups if _is_named(group, asked)]
     turned = {
         group: min(
-            sum(_count_backward(one) for one in hit.chains if one.independent) for hit in groups[group]
+            sum(_count_backward(chain) for chain in hit.chains if chain.independent) for hit in groups[group]
         )
         for group in named or groups
     }
@@ -330,9 +332,9 @@ def find_states(metadata: Mapping[str, Any]) -> Iterator[tuple[str, object, Vali
     for name, value in metadata.items():
         words = set(tokenize(_CAMEL.sub(" ", name).replace("_", " ").replace("-", " ")))
         if isinstance(value, bool):
-            told = read_state(words)
-            if told != "unknown":
-                yield name, value, told if value else "over" if told == "valid" else "valid"
+            validity = read_state(words)
+            if validity != "unknown":
+                yield name, value, validity if value else "over" if validity == "valid" else "valid"
         elif words & _END_WORDS and (end := _DATE.match(str(value))):
             today = datetime.now(UTC).date().isoformat()
             yield name, value, "over" if end[0] < today[: len(end[0])] else "valid"

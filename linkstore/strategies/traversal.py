@@ -84,7 +84,7 @@ class Edges:
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS})
 
 
-_COLUMNS: Final = tuple(one.name for one in fields(Edges))
+_COLUMNS: Final = tuple(field.name for field in fields(Edges))
 NO_EDGES: Final = Edges(
     source=NO_REFS,
     target=NO_REFS,

@@ -94,7 +94,7 @@ def pack_map(entries: Mapping[str, str]) -> bytes:
 
 def join_sized(values: Iterable[bytes]) -> bytes:
     """Join values, each after its size."""
-    return b"".join([SIZE.pack(len(one)) + one for one in values])
+    return b"".join([SIZE.pack(len(value)) + value for value in values])
 
 
 def split_sized(packed: bytes, at: int = 0) -> list[bytes]:
@@ -464,7 +464,7 @@ def unpack_links(packed: bytes | None) -> list[StoredLink]:
         return []
     (size,) = SIZE.unpack_from(packed)
     links = split_sized(packed, 3 * SIZE.size + size)  # after the JSON, the size of the set, and its length
-    return [(_unpack_link if len(one) > _MAX_CACHED_BYTES else _unpack_short_link)(one) for one in links]
+    return [(_unpack_link if len(link) > _MAX_CACHED_BYTES else _unpack_short_link)(link) for link in links]
 
 
 def _unpack_link(packed: bytes) -> StoredLink:

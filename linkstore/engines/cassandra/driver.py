@@ -175,9 +175,9 @@ def _diagnose_all_hosts(error: Any) -> Fault:
     if not isinstance(error.errors, Mapping) or not error.errors:
         hosts = _format_hosts(error.errors or ())
         return Fault("no node is reachable", _LOOK_AT_SERVER, _NO_LIMIT, hosts=hosts)
-    said = [diagnose(each) for each in error.errors.values()]
-    worst = max(said, key=lambda fault: fault.tries)
-    return replace(worst, hosts=_format_hosts(error.errors), overload=any(fault.overload for fault in said))
+    faults = [diagnose(each) for each in error.errors.values()]
+    worst = max(faults, key=lambda fault: fault.tries)
+    return replace(worst, hosts=_format_hosts(error.errors), overload=any(fault.overload for fault in faults))
 
 
 def make_error(

@@ -149,7 +149,7 @@ class StatementBatch:
 
     def expire(self, now: float) -> None:
         """Have the driver give up the requests whose time is over, as its own timers do."""
-        for attempts in [one for one in self.running if one.expires <= now]:
+        for attempts in [attempts for attempts in self.running if attempts.expires <= now]:
             attempts.future._on_timeout()  # noqa: SLF001 - see Executor._send
 
     def take_page(self, attempts: Attempts, future: Any, rows: list[Row]) -> None:

@@ -203,8 +203,8 @@ def _split_states(packed: bytes | None) -> list[bytes]:
 
 def count_documents(readings: Iterable[PostingReading]) -> CorpusTotals:
     """Compute the totals of all partitions."""
-    totals = [one.total() for one in readings]
-    return CorpusTotals(sum(one.documents for one in totals), sum(one.words for one in totals))
+    totals = [reading.total() for reading in readings]
+    return CorpusTotals(sum(total.documents for total in totals), sum(one.words for one in totals))
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,19 +319,21 @@ class WordSearch:
         A count does not have to read all documents of a scope, so they do not count to its limit.
         """
         growth = 1
-        while open_ := [one for one in readings if one.unfinished]:
-            sizes = [_choose_page_size(one, growth, scope) for one in open_]
-            statements = tuple(one.make_statement(size) for one, size in zip(open_, sizes, strict=True))
+        while open_ := [reading for reading in readings if reading.unfinished]:
+            sizes = [_choose_page_size(reading, growth, scope) for reading in open_]
+            statements = tuple(
+                reading.make_statement(size) for reading, size in zip(open_, sizes, strict=True)
+            )
             answers = yield from send(Requests(statements=statements, what="look words up"))
             held = None
             if not scope.everything:
                 of = list(zip(open_, answers, strict=True))
-                charged = [id for one, rows in of if one.most is None for _, id, _ in rows]
-                sampled = [id for one, rows in of if one.most is not None for _, id, _ in rows]
+                charged = [id for reading, rows in of if reading.most is None for _, id, _ in rows]
+                sampled = [id for reading, rows in of if reading.most is not None for _, id, _ in rows]
                 held = yield from scope.of(charged)
                 held |= yield from scope.of(sampled, sample=True)
-            for one, rows, size in zip(open_, answers, sizes, strict=True):
-                one.take(rows, held, size)
+            for reading, rows, size in zip(open_, answers, sizes, strict=True):
+                reading.take(rows, held, size)
             growth *= _POSTING_PAGE_GROWTH
 
 

@@ -102,8 +102,8 @@ class CassandraReader(Reader):
         rows = [] if self._empty else (yield from self._find_nearest(within))
         kept = [self._known.keep(row) for row in rows if self._scope.holds(row)]
         # An earlier answer may have shown a document in another state, or as not existing.
-        known = [row for ref in kept if (row := self._known.rows[ref])]
-        refs = self._known.refs([row.id for row in _select_nearest(known, within)])
+        versions = [row for ref in kept if (row := self._known.rows[ref])]
+        refs = self._known.refs([row.id for row in _select_nearest(versions, within)])
         return plans.Candidates(refs=refs, similarity=self._compute_similarities(refs, fetch.vector))
 
     def _find_nearest(self, fetch: plans.Nearest) -> EngineOperation[list[DocumentVersion]]:
@@ -182,15 +182,15 @@ class CassandraReader(Reader):
         None if other documents may be among the nearest. There are no others if the index proposes fewer than
         it may.
         """
-        proposed, found = yield from self._ask_index(fetch, equal, count)
-        scores = _compute_scores(found, fetch)
-        passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in found])
+        proposed, versions = yield from self._ask_index(fetch, equal, count)
+        scores = _compute_scores(versions, fetch)
+        passes = np.array([fetch.filter.always or fetch.filter.matches(row.metadata()) for row in versions])
         passing = np.flatnonzero(passes)
         enough = len(passing) >= fetch.k
         if enough and proposed < MAX_CANDIDATES:  # documents that were not proposed may be tied with the last
             enough = bool(np.sort(scores[passing])[-fetch.k] > scores.min())
         if enough or (proposed < count and (equal or count == MAX_CANDIDATES)):
-            return _select_best([found[at] for at in passing.tolist()], scores[passing], fetch.k)
+            return _select_best([versions[at] for at in passing.tolist()], scores[passing], fetch.k)
         return None
 
     def _ask_index(
@@ -263,7 +263,9 @@ class CassandraReader(Reader):
         if fetch.links.always:
             return 0
         entries = (self._known.weights(ref, fetch.side) for ref in fetch.refs.tolist())
-        return sum(fetch.kinds is None or kind in fetch.kinds for one in entries for kind, _ in one) - left
+        return (
+            sum(fetch.kinds is None or kind in fetch.kinds for entry in entries for kind, _ in entry) - left
+        )
 
     def resolve(self, fetch: plans.Resolve) -> EngineOperation[Ints]:
         """Check whether link groups have a member on either side."""
@@ -308,8 +310,8 @@ class CassandraReader(Reader):
 
     def lexical(self, fetch: plans.Lexical) -> EngineOperation[plans.LexicalMatches]:
         """Read the partitions of words, and documents until the best ones are known."""
-        found = yield from self._words.look_up(() if self._empty else fetch.terms, self._scope)
-        candidates = LexicalCandidates(self._known, found, fetch, self._scope.limit)
+        lookup = yield from self._words.look_up(() if self._empty else fetch.terms, self._scope)
+        candidates = LexicalCandidates(self._known, lookup, fetch, self._scope.limit)
         while True:
             yield from self._read_texts(candidates.find_changed())
             if not (undecided := candidates.list_undecided()):

@@ -268,15 +268,15 @@ class RowFetcher:
         These are at most ``limit``, and fewer where texts are long, but none only after the last.
         """
         scan = self.scan(cql.READ_ALL_VERSIONS, after)
-        found: list[DocumentVersion] = []
+        versions: list[DocumentVersion] = []
         left = TEXT_BYTES_PER_READ
-        while len(found) < limit and (rows := (yield from scan.read(limit - len(found)))):
+        while len(versions) < limit and (rows := (yield from scan.read(limit - len(versions)))):
             for part in self.split_texts(read_versions(rows)):
-                found += yield from self.complete(part)
+                versions += yield from self.complete(part)
                 left -= sum(version.unread for version in part)
-                if found and left <= 0:
-                    return found
-        return found
+                if versions and left <= 0:
+                    return versions
+        return versions
 
     @staticmethod
     def split_texts(versions: Iterable[DocumentVersion]) -> Iterator[list[DocumentVersion]]:
@@ -447,7 +447,9 @@ class ReadScope:
             self._verdicts.update(dict.fromkeys(part, False))
             if self._needs_links:
                 whole = yield from self.fetcher.documents(part)
-                self._verdicts.update((one.id, self.condition.matches(one.metadata())) for one in whole)
+                self._verdicts.update(
+                    (version.id, self.condition.matches(version.metadata())) for version in whole
+                )
             else:
                 rows = yield from self.fetcher.by_id(cql.READ_ATTRIBUTES, part, "read what filters ask for")
                 self._verdicts.update((id, self._passes(attributes)) for id, attributes in rows)

@@ -120,11 +120,11 @@ def parse_address(url: str) -> StoreAddress:
 
 
 def _parse_host(place: str, url: str) -> tuple[str, int]:
-    found = _HOST.fullmatch(place.strip())
-    port = int((found and found["port"]) or _PORT)
-    if not found or not 0 < port < 1 << 16:
+    match = _HOST.fullmatch(place.strip())
+    port = int((match and match["port"]) or _PORT)
+    if not match or not 0 < port < 1 << 16:
         raise BackendError(f"{place!r} in {url!r} is not a host; use {_URL_FORM}")
-    return found["six"] or found["name"], port
+    return match["six"] or match["name"], port
 
 
 def connect_session(url: str) -> SessionConnection:

@@ -167,7 +167,7 @@ def forget_accesses(documents: Iterable[tuple[str, int]], at: int) -> EngineOper
 
     Accesses later than ``at`` remain, and are never read.
     """
-    parts = split_batches((make_access_key(*one) for one in documents), _ACCESSES_PER_STATEMENT)
+    parts = split_batches((make_access_key(*document) for document in documents), _ACCESSES_PER_STATEMENT)
     yield from run_each("delete accesses", cql.DELETE_ACCESSES, ((at, part) for part in parts))
 
 

@@ -377,7 +377,7 @@ class CassandraWriter:
 
 def _count_words(versions: Sequence[DocumentVersion], rows: Mapping[str, RowSet]) -> int:
     """Return the number of words of documents with these rows, 0 if words are not indexed."""
-    return sum(get_words(postings)[0] for one in versions for postings in rows[one.id][1:])
+    return sum(get_words(postings)[0] for version in versions for postings in rows[version.id][1:])
 
 
 @dataclass(slots=True)
@@ -405,7 +405,7 @@ class Relinker:
         for _ in range(MAX_RELINK_TRIES):
             known = yield from self.fetcher.versions(left)
             found = found.difference(left) | known.keys()  # without those deleted since the last try
-            planned = (_plan_relink(one, kinds, links[id]) for id, one in known.items())
+            planned = (_plan_relink(version, kinds, links[id]) for id, version in known.items())
             after = [version for version in planned if version is not None]
             left = yield from self._try(known, after)
             changed |= {version.id for version in after} - set(left)
@@ -422,21 +422,23 @@ class Relinker:
         """Write the links, and return the ids of documents that another write changed meanwhile."""
         if not after:
             return []
-        then, now = self.derived.derive([before[one.id] for one in after]), self.derived.derive(after)
+        then, now = self.derived.derive([before[version.id] for version in after]), self.derived.derive(after)
         changes = {
-            one.id: RowChange(
-                now=now[one.id],
-                before=({key: state for key, state in then[one.id][0].items() if key[0] in one.relinked},),
-                at=one.written,
-                gone_at=one.written - 1,
-                lifetime=one.lifetime,
+            version.id: RowChange(
+                now=now[version.id],
+                before=(
+                    {key: state for key, state in then[version.id][0].items() if key[0] in version.relinked},
+                ),
+                at=version.written,
+                gone_at=version.written - 1,
+                lifetime=version.lifetime,
             )
-            for one in after
+            for version in after
         }
         yield from run_writes("write members", self.derived.add(changes.values()))
         yield from run_writes("write links", map(self._make_cell, after))
         stored = yield from self.fetcher.versions(list(changes))
-        lost = [one.id for one in after if not _has_won(one, stored.get(one.id))]
+        lost = [version.id for version in after if not _has_won(version, stored.get(version.id))]
         for id in lost:
             change = changes.pop(id)
             if id not in stored:  # else the next try needs the members that were added

@@ -257,12 +257,12 @@ class EmbeddedBackend(Backend):
     @as_operation
     def inspect(self, *, repair: bool) -> list[Finding]:
         """Compare links, vectors, counts, files and memory with the documents. Repair rebuilds all of it."""
-        found = self._current().read(self._inspect_tables, anew=True)
-        if not found:  # if the tables are damaged, the derived data differ in any case
-            found = self._store.read_view(self._compare_derived, anew=True)
-        if repair and found:
+        findings = self._current().read(self._inspect_tables, anew=True)
+        if not findings:  # if the tables are damaged, the derived data differ in any case
+            findings = self._store.read_view(self._compare_derived, anew=True)
+        if repair and findings:
             self._rebuild()
-        return found
+        return findings
 
     def _inspect_tables(self, connection: apsw.Connection) -> list[Finding]:
         damaged = self._store.find_damaged()

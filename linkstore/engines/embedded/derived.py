@@ -81,7 +81,7 @@ def parse_snapshot(settings: Mapping[str, Any]) -> Snapshot | None:
         made = Snapshot(**orjson.loads(settings.get(SNAPSHOT) or "null"))
     except (TypeError, ValueError):
         return None
-    values = [(getattr(made, one.name), one.type) for one in fields(made)]
+    values = [(getattr(made, field.name), field.type) for field in fields(made)]
     if any(type(value).__name__ != kind or (kind == "int" and value < 0) for value, kind in values):
         return None
     usable = made.format == SNAPSHOT_FORMAT and made.dimension == settings.get("dimension")
@@ -197,7 +197,7 @@ class DerivedData:
 
     def remove_others(self, *kept: Snapshot | None) -> None:
         """Delete the files of all snapshots but these."""
-        remove_others(self._folder, {name_file(one.digest) for one in kept if one})
+        remove_others(self._folder, {name_file(snapshot.digest) for snapshot in kept if snapshot})
 
     def write(self, mirror: Mirror, settings: Mapping[str, Any], *, afresh: bool = False) -> Snapshot:
         """Write the file of a new snapshot, which the caller records.
@@ -272,4 +272,4 @@ class MemoryDerivedData(DerivedData):
 
     def remove_others(self, *kept: Snapshot | None) -> None:
         """Forget the indexes of all snapshots but the first. Those who search another one have it."""
-        self._indexes = {one.digest: self._indexes[one.digest] for one in kept[:1] if one}
+        self._indexes = {snapshot.digest: self._indexes[snapshot.digest] for snapshot in kept[:1] if snapshot}

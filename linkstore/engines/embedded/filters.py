@@ -159,14 +159,14 @@ class StoreView:
     def find_inside(self, scope: Condition) -> ScopeDocuments:
         """Return the documents of a scope."""
         key, mirror = ("inside", scope.key), self.mirror
-        known: ScopeDocuments | None = self.cache.get(key)
-        if known is None or known.change != mirror.change:
+        documents: ScopeDocuments | None = self.cache.get(key)
+        if documents is None or documents.change != mirror.change:
             rows = mirror.find_living()
             rows = rows[self.find_passing(scope, rows)]
             words = mirror.words.take(rows).sum() / len(rows) if len(rows) else 1.0
-            known = ScopeDocuments(mirror.change, rows, float(words))
-        self.cache.keep(key, known)
-        return known
+            documents = ScopeDocuments(mirror.change, rows, float(words))
+        self.cache.keep(key, documents)
+        return documents
 
 
 def _judge_documents(condition: Condition, keys: Ints, connection: apsw.Connection) -> Array:

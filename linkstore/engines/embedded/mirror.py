@@ -356,8 +356,8 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), mirror.dimension)
         words = np.array(list(map(parse_length, sizes)), np.int32)
     document, group, weights = _load_links(connection, after)
-    known = np.isin(document, keys)  # all of them, unless the store is damaged
-    document, group = np.searchsorted(keys, document[known]), group[known]
+    array = np.isin(document, keys)  # all of them, unless the store is damaged
+    document, group = np.searchsorted(keys, document[array]), group[array]
     if len(mirror.link_group) + len(document) > _MOST_ENTRIES:
         raise BackendError(
             f"the store holds more than {_MOST_ENTRIES} links; an embedded store cannot follow so many:"
@@ -379,7 +379,7 @@ def _add_documents(mirror: Mirror, connection: apsw.Connection) -> Mirror:
         link_kind=mirror.link_kind.extend(kind),
         kinds=kinds,
         sides={
-            side: mirror.sides[side].extend(weight[known], group)
+            side: mirror.sides[side].extend(weight[array], group)
             for side, weight in zip(SIDES, weights, strict=True)
         },
     )

@@ -296,9 +296,9 @@ def find_counter_problems(connection: apsw.Connection) -> list[str]:
     """Return the problems of the settings, by themselves and compared with the tables."""
     settings = read_raw_settings(connection)
     return find_setting_problems(settings) or [
-        f"the setting {name!r} is {settings[name]}, and the tables have {found}"
-        for name, found in _count_tables(connection).items()
-        if settings[name] < found or (name == "documents" and settings[name] > found)
+        f"the setting {name!r} is {settings[name]}, and the tables have {table}"
+        for name, table in _count_tables(connection).items()
+        if settings[name] < table or (name == "documents" and settings[name] > table)
     ]
 
 
@@ -306,9 +306,9 @@ def restore_counters(connection: apsw.Connection) -> None:
     """Restore the settings from the tables, in an open write transaction. No number is assigned twice."""
     settings = read_raw_settings(connection)
     restored: dict[str, Any] = {name: None for name in _RANGES if not _is_valid(name, settings)}
-    for name, found in _count_tables(connection).items():
+    for name, table in _count_tables(connection).items():
         known = 0 if name in restored or name == "documents" else settings[name]
-        restored[name] = max(known, found)
+        restored[name] = max(known, table)
     if "dimension" in restored:
         query = "SELECT length(embedding) FROM vector GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
         size = connection.execute(query).get or 0

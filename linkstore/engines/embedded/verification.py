@@ -82,7 +82,7 @@ def inspect_tables(connection: apsw.Connection, damaged: str | None) -> Iterator
 
 def _read_ids(connection: apsw.Connection, query: str) -> list[str]:
     values = (row[0] for row in schema.fetch_rows(connection, query))
-    return [one.decode(errors="replace") if isinstance(one, bytes) else str(one) for one in values]
+    return [value.decode(errors="replace") if isinstance(value, bytes) else str(value) for value in values]
 
 
 def _make_finding(problem: str, places: list[str]) -> Iterator[Finding]:

@@ -183,8 +183,8 @@ class EmbeddedWriter:
             lexical.INSERT_WORDS,
             zip(keys, [item.words or _find_words(item.record) for item in changed], strict=True),
         )
-        executemany(_INSERT_VECTOR, zip(keys, [one.vector.data for one in records], strict=True))
-        self.put_links(keys, [one.links for one in records])
+        executemany(_INSERT_VECTOR, zip(keys, [record.vector.data for record in records], strict=True))
+        self.put_links(keys, [record.links for record in records])
 
     def _number(self, counter: str, what: str, count: int) -> range:
         """Return the next keys that a counter numbers."""

@@ -101,10 +101,10 @@ def find_refresh_target(content: bytes) -> str | None:
     for unseen in tree.css(_NOT_FOR_ALL):
         unseen.decompose()
     node = tree.css_first("meta[http-equiv=refresh i][content]")
-    found = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
+    match = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
     text = 0 if tree.body is None else len(tree.body.text(strip=True))
-    is_notice = found and (text == 0 or (text <= _MOST_TEXT and int(found[1] or 0) <= _SOON))
-    return found[3].strip() or None if found and is_notice else None
+    is_notice = match and (text == 0 or (text <= _MOST_TEXT and int(match[1] or 0) <= _SOON))
+    return match[3].strip() or None if match and is_notice else None
 
 
 def read_redirects(folder: Folder, problems: list[BadInput]) -> Iterator[tuple[str, str]]:
@@ -277,13 +277,13 @@ class FolderPages:
         sample = list(self._read_sample(self._files))
         built = [file for file in self._files if file.suffix == ".html"]
         urls = {file.url for file in built}
-        self._chromes = {"": Chrome.find([found for url, found in sample if url in urls])}
+        self._chromes = {"": Chrome.find([content for url, content in sample if url in urls])}
         self._homes = {"": _find_home(self._files)}
         parts = Counter(map(_get_part, built))
         for part, count in parts.most_common(_MOST_PARTS) if len(parts) > 1 else ():
             if part and count >= _LEAST_PART:
                 inside = [file for file in built if _get_part(file) == part]
-                sampled = [found for _, found in self._read_sample(inside)]
+                sampled = [content for _, content in self._read_sample(inside)]
                 self._chromes[part] = Chrome.find(sampled, banners=False)
                 self._homes[part] = _find_home(inside)
         if has_suffixless_links(sample, self.site, self._own_tags, HTML_SUFFIXES | MARKDOWN_SUFFIXES):

@@ -97,9 +97,9 @@ def read_html_page(content: bytes, *, encoding: str | None = None) -> PageConten
     Raises:
         UnreadablePageError: If the page is binary, mostly not in its encoding, or without text.
     """
-    found = decode_page(content, encoding)
-    page = read_page_content(parse_page(found.text))
-    return replace(page, replaced=found.replaced, guessed=found.guessed)
+    text = decode_page(content, encoding)
+    page = read_page_content(parse_page(text.text))
+    return replace(page, replaced=text.replaced, guessed=text.guessed)
 
 
 def parse_page(text: str) -> Tree:
@@ -156,17 +156,17 @@ def decode_page(content: bytes, encoding: str | None = None, *, declared: str | 
     """
     if not content.strip():
         raise EmptyPageError("it is empty")
-    found = decode_html(content, declared=declared, encoding=encoding)
+    text = decode_html(content, declared=declared, encoding=encoding)
     start = content[:_SNIFFED_BYTES]
     kept = len(start.translate(None, _NO_TEXT))
-    if len(start) - kept > len(start) * _MOST_NO_TEXT and not found.encoding.startswith(_WIDE):
+    if len(start) - kept > len(start) * _MOST_NO_TEXT and not text.encoding.startswith(_WIDE):
         raise UnreadablePageError("it is binary, or UTF-16 without a byte-order mark (encoding)")
-    if found.replaced and 2 * found.replaced > len(_TAGS.sub("", found.text)):
+    if text.replaced and 2 * text.replaced > len(_TAGS.sub("", text.text)):
         raise UnreadablePageError(
-            f"bad encoding: most of it is not {found.encoding}; declare its encoding with <meta charset>, or"
+            f"bad encoding: most of it is not {text.encoding}; declare its encoding with <meta charset>, or"
             " use --encoding (Python: encoding=…)"
         )
-    return found._replace(text=found.text.replace("\0", ""))
+    return text._replace(text=text.text.replace("\0", ""))
 
 
 def _read_main_content(

@@ -79,11 +79,11 @@ class FenceReader:
 
     def is_fenced(self, line: str) -> bool:
         """Say whether the next line is of fenced code."""
-        found = _FENCE.match(line)
+        match = _FENCE.match(line)
         if not self.fence:
-            self.fence = found[1] if found else ""
-            return found is not None
-        if found is not None and found[1].startswith(self.fence) and not found[2].strip():
+            self.fence = match[1] if match else ""
+            return match is not None
+        if match is not None and match[1].startswith(self.fence) and not match[2].strip():
             self.fence = ""
         return True
 
@@ -130,9 +130,9 @@ def _find_statement_end(text: str, start: int, *, sure: bool) -> tuple[int, bool
     An export ends with the line in which it is complete, else with its block. Once one was never complete,
     none is looked for beyond a blank line.
     """
-    found = _IMPORT.match(text, start)
-    if found is not None or _EXPORT.match(text, start) is None:
-        return (found.end() if found else start), sure
+    match = _IMPORT.match(text, start)
+    if match is not None or _EXPORT.match(text, start) is None:
+        return (match.end() if match else start), sure
     depth, line = 0, start
     block: int | None = None
     for token in _TOKENS.finditer(text, start):
@@ -220,8 +220,8 @@ def replace_components(text: str) -> str:
     for fenced, lines in groupby(text.splitlines(keepends=True), key=is_fenced):
         part = "".join(lines)
         if not fenced:
-            part = _EXPRESSION.sub(lambda found: f'"{escape(found[2])}"', part)
-            part = _TAG.sub(lambda found: _replace_tag(found, open_links), part)
+            part = _EXPRESSION.sub(lambda match: f'"{escape(match[2])}"', part)
+            part = _TAG.sub(lambda match: _replace_tag(match, open_links), part)
             part = "\n\n".join(map(dedent, part.split("\n\n")))
         pieces.append(part)
     return "".join(pieces)

@@ -124,16 +124,16 @@ def split_front_matter(text: str) -> tuple[str, str]:
     blank line and a sentence below begins no front matter.
     """
     for pattern in (_YAML, _TOML, _PROPERTIES):
-        found = pattern.match(text)
-        if found is not None:
-            return found[1], text[found.end() :]
+        match = pattern.match(text)
+        if match is not None:
+            return match[1], text[match.end() :]
     return "", text
 
 
 def find_front_title(source: str) -> str:
     """Return the title that front matter names, by a search, not a parse; empty if it names none."""
-    found = _TITLE.search(source)
-    return found[1].strip("\"'") if found else ""
+    match = _TITLE.search(source)
+    return match[1].strip("\"'") if match else ""
 
 
 def read_front_matter(source: str) -> FrontMatter:

@@ -96,7 +96,7 @@ COMMONMARK: Final = Dialect()
 
 def encode_url(url: str) -> str:
     """Percent-encode the characters that must not be in a URL."""
-    return _NOT_IN_URLS.sub(lambda found: f"%{ord(found[0]):02X}", url)
+    return _NOT_IN_URLS.sub(lambda match: f"%{ord(match[0]):02X}", url)
 
 
 def slug(heading: str) -> str:
@@ -123,8 +123,8 @@ def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageCo
     Raises:
         UnreadablePageError: If the page is binary, mostly not in its encoding, or without text.
     """
-    found = decode_page(content, encoding)
-    block, body = split_front_matter(found.text)
+    text = decode_page(content, encoding)
+    block, body = split_front_matter(text.text)
     front, problem = NO_FRONT_MATTER, None
     try:
         front = read_front_matter(block)
@@ -132,7 +132,7 @@ def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageCo
         problem = str(error)
     page = read_markdown_content(render_markdown(body), title=front.title or find_front_title(block))
     page = replace(page, metadata=front.metadata, problem=problem)
-    return replace(page, replaced=found.replaced, guessed=found.guessed)
+    return replace(page, replaced=text.replaced, guessed=text.guessed)
 
 
 def read_markdown_content(html: str, *, title: str, bare: bool = False) -> PageContent:
@@ -167,8 +167,8 @@ def find_main_heading(text: str) -> str:
     Args:
         text: Markdown without front matter, which may be cut off.
     """
-    found = _MAIN_HEADING.search(COMMONMARK.parser.html(text))
-    heading = fold_whitespace(unescape(_MARKUP.sub("", found[1]))) if found else ""
+    match = _MAIN_HEADING.search(COMMONMARK.parser.html(text))
+    heading = fold_whitespace(unescape(_MARKUP.sub("", match[1]))) if match else ""
     return _CUSTOM_ID.sub("", heading)
 
 
@@ -196,8 +196,8 @@ class _Rewriter:
                     self._out.append(piece if plain else self._dialect.write_text(piece, first=begins))
                     begins = False
                 continue
-            found = _TAG_NAME.match(piece)
-            name = found[1].lower() if found else ""
+            match = _TAG_NAME.match(piece)
+            name = match[1].lower() if match else ""
             begins = name in _BREAKS
             if name in _CODE:
                 self._code += -1 if piece.startswith("</") else 1
@@ -225,8 +225,8 @@ class _Rewriter:
         if tag.startswith("</"):
             self._out.append(self._closing.pop() if self._closing else tag)
             return text
-        found = _HREF.search(tag)
-        href = unescape(found[0]) if found else ""
+        match = _HREF.search(tag)
+        href = unescape(match[0]) if match else ""
         if href.startswith(_QUOTED_MARK):
             label = None if text.startswith(MARK) else unescape(text)
             led, said = self._dialect.resolve(_read_target(href), label)
@@ -234,18 +234,18 @@ class _Rewriter:
             self._closing.append("" if led is None else "</a>")
             return text if said is None else escape(said, quote=False)
         followed = escape(self._dialect.follow(href))
-        self._out.append(f"{tag[: found.start()]}{followed}{tag[found.end() :]}" if found else tag)
+        self._out.append(f"{tag[: match.start()]}{followed}{tag[match.end() :]}" if match else tag)
         self._closing.append("</a>")
         return text
 
     def _write_image(self, tag: str) -> None:
         """Write the tag of an image, or of the link that an embed is."""
-        found = _IMAGE.match(tag)
-        if found is None or not found[1].startswith(_QUOTED_MARK):
+        match = _IMAGE.match(tag)
+        if match is None or not match[1].startswith(_QUOTED_MARK):
             self._out.append(tag)
             return
-        label = None if found[2].startswith(MARK) else unescape(found[2])
-        target = _read_target(unescape(found[1]))
+        label = None if match[2].startswith(MARK) else unescape(match[2])
+        target = _read_target(unescape(match[1]))
         led, said = self._dialect.resolve(target, label)
         text = escape(label or "" if said is None else said, quote=False)
         if led is None and target.strip():  # a picture, whose label may be a width

@@ -170,8 +170,8 @@ def find_property_links(value: object, path: str, notes: NoteIndex) -> Iterator[
         notes: Of the vault.
     """
     if isinstance(value, str):
-        for found in _PROPERTY_LINK.finditer(value):
-            target, _, label = found[1].partition("|")
+        for match in _PROPERTY_LINK.finditer(value):
+            target, _, label = match[1].partition("|")
             href = _resolve_wikilink(target, path, notes)
             if href is not None:
                 yield Hyperlink(href=href, label=label.strip() or _format_target(target))
@@ -185,7 +185,7 @@ def find_property_links(value: object, path: str, notes: NoteIndex) -> Iterator[
 
 def find_targets(text: str) -> set[str]:
     """Return possible links in the Markdown of a note, including code, by a cheap search, not a parse."""
-    return {next(filter(None, found.groups()), "") for found in _TARGETS.finditer(text)}
+    return {next(filter(None, match.groups()), "") for match in _TARGETS.finditer(text)}
 
 
 class _NoteDialect(Dialect):
@@ -211,7 +211,7 @@ class _NoteDialect(Dialect):
     def prepare(self, text: str) -> str:
         """Return the text without comments, with marks that tell wikilinks and escaped signs in its HTML."""
         if "%%" in text:
-            text = _COMMENT.sub(lambda found: found[0] if found[1] else "\n" * found[0].count("\n"), text)
+            text = _COMMENT.sub(lambda match: match[0] if match[1] else "\n" * match[0].count("\n"), text)
         for sign in ("[[", "\\#", "&#35;"):
             text = text.replace(sign, f"{sign}{MARK}")
         return text
@@ -238,28 +238,28 @@ class _NoteDialect(Dialect):
 
     def write_text(self, text: str, *, first: bool) -> str:
         """Return the text with links for its tags, and with the title of a callout."""
-        found = _CALLOUT.match(text) if first else None
-        if found is not None:
-            untitled = text[found.end() : found.end() + 1] in {"", "\n"}
-            text = f"{found[1].capitalize() if untitled else ''}{text[found.end() :]}"
+        match = _CALLOUT.match(text) if first else None
+        if match is not None:
+            untitled = text[match.end() : match.end() + 1] in {"", "\n"}
+            text = f"{match[1].capitalize() if untitled else ''}{text[match.end() :]}"
         return "".join(_write_tags(text, first=first)) if "#" in text else text
 
     def take_block_id(self, text: str, *, whole: bool) -> tuple[str, str]:
         """Take ``^id`` off the end of a block. A line that is only that becomes empty."""
-        found = _BLOCK_ID.search(text)
-        if found is None or (not whole and found[0].startswith("^")):
+        match = _BLOCK_ID.search(text)
+        if match is None or (not whole and match[0].startswith("^")):
             return text, ""
-        return text[: found.start()].rstrip(), f"^{found[1]}"
+        return text[: match.start()].rstrip(), f"^{match[1]}"
 
 
 def _write_tags(text: str, *, first: bool) -> Iterator[str]:
     """Yield the HTML of a text. ``#tag`` at the start of a word is a link, unless it is escaped."""
     done = 0
-    for found in _find_tags(text):
-        if found.start() or first:
-            yield text[done : found.start()]
-            yield f'<a href="{TAG_SCHEME}{quote(found[1])}">{found[0]}</a>'
-            done = found.end()
+    for tag in _find_tags(text):
+        if tag.start() or first:
+            yield text[done : tag.start()]
+            yield f'<a href="{TAG_SCHEME}{quote(tag[1])}">{tag[0]}</a>'
+            done = tag.end()
     yield text[done:]
 
 

@@ -62,8 +62,8 @@ def is_vault(folder: Path) -> bool:
             return True
         if next(folder.rglob("*.htm*"), None) is not None:
             return False
-        files = (one for one in folder.rglob("*.md") if one.is_file())  # a pipe would be waited for
-        notes = [one.relative_to(folder).as_posix() for one in islice(files, _MAX_NOTES)]
+        files = (path for path in folder.rglob("*.md") if path.is_file())  # a pipe would be waited for
+        notes = [path.relative_to(folder).as_posix() for path in islice(files, _MAX_NOTES)]
         index = NoteIndex(notes, {})
         return any(
             index.resolve_name(name, note) not in {None, note}
@@ -171,7 +171,9 @@ class VaultNotes:
     def _digest(self, file: PageFile, text: str) -> str:
         """Return the digest of a note and its links' targets, which change as other notes come and go."""
         named, linked = self._notes.resolve_name, self._notes.resolve_path
-        found = ((one, named(one, file.page), linked(one, file.page)) for one in find_targets(text))
+        found = (
+            (target, named(target, file.page), linked(target, file.page)) for target in find_targets(text)
+        )
         leads = sorted(map(str, found))
         said = f"{self._salt}{file.url}{file.aliases}{leads}{self._titles.describe(file.url)}\0{text}"
         return xxhash.xxh3_128(said.encode(errors="replace")).hexdigest()
@@ -182,19 +184,19 @@ class VaultNotes:
         html = render_note(body.text, file.page, notes)
         if front.fields and not body.text.strip():  # a note may be known by its properties alone
             html = f"<h1>{escape(named or stem)}</h1>"
-        found = read_markdown_content(html, title=named, bare=True)
-        found = self._titles.disambiguate(found, file.url)
+        content = read_markdown_content(html, title=named, bare=True)
+        content = self._titles.disambiguate(content, file.url)
         believed = {url: self._claims.trusts(self.site.page_tag(url) or "") for url in front.urls}
         page = Page(
             url=file.url,
-            title=found.title,
+            title=content.title,
             aliases=(*file.aliases, *(url for url in front.urls if believed[url])),
             metadata=front.metadata,
             disbelieved=tuple(self.site.page_tag(url) or url for url in front.urls if not believed[url]),
             replaced=body.replaced,
             guessed=body.guessed,
         )
-        chunks = make_chunks(page, found.blocks, self._settings.limits)
+        chunks = make_chunks(page, content.blocks, self._settings.limits)
         links = tuple(find_property_links(dict(front.fields), file.page, notes))
         chunks[0] = replace(chunks[0], hyperlinks=(*links, *chunks[0].hyperlinks))
         return [_add_tags(chunk, front if chunk.index == 0 else NO_FRONT_MATTER) for chunk in chunks]

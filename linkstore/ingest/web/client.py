@@ -158,15 +158,15 @@ class Client:
     def _fetch_rules(self, url: str) -> Protego | str:
         """Read a robots.txt and slow down as it wishes, or return why it cannot be followed."""
         try:
-            found = self.ask(url, heed=False)
+            response = self.ask(url, heed=False)
         except (ForbiddenUrlError, UnknownHostError):
             raise
         except FetchError as error:
             return str(error)
-        assert found is not None, "it is asked for in any case"
-        if found.status >= _SERVER_ERROR:
-            return f"the server answers {found.status}"
-        rules = Protego.parse(found.body[:_READ].decode("utf-8-sig", "replace"))
+        assert response is not None, "it is asked for in any case"
+        if response.status >= _SERVER_ERROR:
+            return f"the server answers {response.status}"
+        rules = Protego.parse(response.body[:_READ].decode("utf-8-sig", "replace"))
         agent, patience = self._settings.user_agent, self._settings.patience
         rate = rules.request_rate(agent)
         by_rate = rate.seconds / rate.requests if rate is not None and rate.requests else 0.0

@@ -151,11 +151,11 @@ def read_web_page(response: Response, *, encoding: str | None) -> WebPage:
 def _read_text(response: Response, kind: str, encoding: str | None) -> WebPage:
     is_text = kind == "text/plain" and not urlsplit(response.url).path.lower().endswith(_MARKDOWN_SUFFIXES)
     try:
-        found = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
-        page = (read_text_page if is_text else read_markdown_page)(found.text.encode(), encoding=UTF_8)
+        text = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
+        page = (read_text_page if is_text else read_markdown_page)(text.text.encode(), encoding=UTF_8)
     except UnreadablePageError as error:
         return WebPage(content=error)
-    page = replace(page, replaced=found.replaced, guessed=found.guessed)
+    page = replace(page, replaced=text.replaced, guessed=text.guessed)
     hrefs = (_find_url(link.href, response.url) for block in page.blocks for link in block.links)
     unwanted = forbids_indexing(None, response.headers.get("x-robots-tag", ""))
     return WebPage(content=page, links=tuple(dict.fromkeys(filter(None, hrefs))), unwanted=unwanted)
@@ -164,11 +164,11 @@ def _read_text(response: Response, kind: str, encoding: str | None) -> WebPage:
 def _read_html(response: Response, encoding: str | None) -> WebPage:
     problem: UnreadablePageError | None = None
     try:
-        found = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
+        text = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
     except UnreadablePageError as error:
-        found, problem = DecodedText(response.body.decode(errors="replace"), UTF_8), error
+        text, problem = DecodedText(response.body.decode(errors="replace"), UTF_8), error
     try:
-        tree = parse_page(found.text)
+        tree = parse_page(text.text)
     except UnreadablePageError as error:
         return WebPage(content=error)
     base = _find_url(find_base_href(tree) or None, response.url) or response.url
@@ -178,7 +178,7 @@ def _read_html(response: Response, encoding: str | None) -> WebPage:
     unwanted = forbids_indexing(tree, response.headers.get("x-robots-tag", ""))
     content: PageContent | UnreadablePageError
     try:
-        content = replace(read_page_content(tree), replaced=found.replaced, guessed=found.guessed)
+        content = replace(read_page_content(tree), replaced=text.replaced, guessed=text.guessed)
     except UnreadablePageError as error:
         content = error
     return WebPage(
@@ -329,14 +329,14 @@ class Crawl:
     def _again(self, url: str, record: PageRecord) -> Offer:
         """Ask once more for a page that was offered before all URLs that lead to it were known."""
         try:
-            found = self._client.ask(url, follow=lambda _: False, wanted=partial(is_page, url))
+            response = self._client.ask(url, follow=lambda _: False, wanted=partial(is_page, url))
         except FetchError as error:
             return BadInput(name=url, reason=str(error))
-        assert found is not None, "it was asked before"
-        page = read_web_page(found, encoding=self._settings.encoding) if found.body else None
+        assert response is not None, "it was asked before"
+        page = read_web_page(response, encoding=self._settings.encoding) if response.body else None
         if page is None or isinstance(page.content, UnreadablePageError):
-            return BadInput(name=url, reason=f"it changed while the site was read: {found.status}")
-        record = update_record(record, page.content, found.headers)
+            return BadInput(name=url, reason=f"it changed while the site was read: {response.status}")
+        record = update_record(record, page.content, response.headers)
         return self._make_page(url, record, page.content, again=True)
 
     def _visit(self, one: FrontierEntry) -> Iterator[Offer]:
@@ -345,20 +345,20 @@ class Crawl:
         while other is not None:
             self._requests += 1
             try:
-                found = self._ask(other)
+                response = self._ask(other)
             except FetchError as error:
                 self._ends.add_nothing(one.key)
                 yield self._bad(other, str(error), failed=error.again or isinstance(error, RobotsError))
                 return
-            if found is None:
+            if response is None:
                 self._ends.add_nothing(one.key)
                 return
-            if found.status not in _GONE:
-                yield from self._handle_answer(other, found)
+            if response.status not in _GONE:
+                yield from self._handle_answer(other, response)
                 return
             self._ends.add_nothing(one.key)
             if one.key not in self._known:
-                self._broken[one.key] = self._bad(one, f"the server answers {found.status}")
+                self._broken[one.key] = self._bad(one, f"the server answers {response.status}")
             other = self._frontier.other_spelling(other)
 
     def _ask(self, one: FrontierEntry) -> Response | None:
@@ -474,7 +474,7 @@ class Crawl:
     def _read(self, key: str, depth: int, found: Response, page: WebPage, content: PageContent) -> SourcePage:
         """Return the page, with the digest of the last run if it still says the same."""
         url, old = self._known.get(key, (drop_tracking(found.url), None))
-        keys = {one: self._scope.key(one) for one in old.children} if old else {}
+        keys = {child: self._scope.key(child) for child in old.children} if old else {}
         children = (one for one, name in keys.items() if name is not None and not self._ends.is_nothing(name))
         moved, aliases = self._list_aliases(key, old.moved if old else ()), self._aliases(found.url, content)
         noted = PageRecord(
@@ -538,7 +538,7 @@ class Crawl:
         for path, unasked in self._unasked.items():
             reason = f"{unasked:,} further URLs were left out: the last {_MOST_COPIES} had one text"
             yield BadInput(name=f"{path}?…", reason=reason)
-        waiting = {one.key for one in self._frontier.list_waiting() if one.key not in self._ends}
+        waiting = {entry.key for entry in self._frontier.list_waiting() if entry.key not in self._ends}
         count = len(waiting) + self._frontier.left_out
         if count:
             why = f"after {len(self._offered):,} pages and {self._requests:,} requests (max_pages)"

@@ -195,21 +195,21 @@ def read_target(url: str, ports: frozenset[int] = frozenset()) -> RequestTarget:
         ForbiddenUrlError: If a rule is broken. The message says which.
     """
     shown = url if len(url) <= _SHOWN else f"{url[:_SHOWN]}…"
-    found = _URL.fullmatch(url) if len(url) <= _LONGEST else None
-    if found is None:
+    match = _URL.fullmatch(url) if len(url) <= _LONGEST else None
+    if match is None:
         raise ForbiddenUrlError(f"{shown!r} is not an http or https URL of at most {_LONGEST:,} characters")
-    scheme, authority = found["scheme"].lower(), found["authority"].lower()
+    scheme, authority = match["scheme"].lower(), match["authority"].lower()
     if "@" in authority:
         raise ForbiddenUrlError(f"{shown!r} is not requested: it holds a user name")
     parts = _AUTHORITY.fullmatch(authority)
-    if parts is None or not _IN_TARGETS.fullmatch(found["target"]):
+    if parts is None or not _IN_TARGETS.fullmatch(match["target"]):
         raise ForbiddenUrlError(f"{shown!r} is not requested: its host or path is malformed")
     port = int(parts["port"] or _PORTS[scheme])
     if port not in _PORTS.values() and port not in ports:
         raise ForbiddenUrlError(
             f"{shown!r} is not requested: port {port} is neither 80, 443 nor the site's own"
         )
-    path = found["target"]
+    path = match["target"]
     return RequestTarget(
         scheme=scheme,
         host=_check_host(parts["host"], shown),
@@ -235,8 +235,8 @@ def make_absolute_url(href: str, base: str) -> str:
         url = join_url(base, replace_surrogates(href))
     except ValueError as error:
         raise FetchError(f"{href[:_SHOWN]!r} is not a URL: {error}") from error
-    found = _IPV4_HOST.match(url)
-    if found is not None and found[1] not in href and found[1] not in base:
+    match = _IPV4_HOST.match(url)
+    if match is not None and match[1] not in href and match[1] not in base:
         raise ForbiddenUrlError(f"{href[:_SHOWN]!r} is not requested: its host hides an IPv4 address")
     return url
 

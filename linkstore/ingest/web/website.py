@@ -88,19 +88,19 @@ class WebsiteSource(WebSettings):
         ports = frozenset({_find_port(one) for one in (start, *self.allow) if "://" in one} - {0})
         with Fetcher(self, ports=ports, network=self.network) as fetcher:
             client = Client(fetcher, self, self.network)
-            found = _fetch_start(client, start)
-            roots = find_site_roots(start, found.url)
+            response = _fetch_start(client, start)
+            roots = find_site_roots(start, response.url)
             site = Site(
                 bases=(*roots, *(self.bases or ())), policy=self.policy, prefix=self.prefix, query="keep"
             )
-            is_listed = is_page_list(found.url) or (is_sitemap(found.body) and self.max_depth == 0)
+            is_listed = is_page_list(response.url) or (is_sitemap(response.body) and self.max_depth == 0)
             if self.partition is not None and not is_listed:
                 raise StrategyError(
                     f"{start} cannot be divided, because pages are found by following links; give its"
                     " sitemap, and max_depth=0 (--max-depth 0), so that only its pages are indexed"
                 )
             yield WebsitePages(
-                self, client, site, CrawlScope(site, roots, found.url, self, self.partition), found
+                self, client, site, CrawlScope(site, roots, response.url, self, self.partition), response
             )
 
 
@@ -177,9 +177,9 @@ class WebsitePages:
         """Yield the pages that an ``llms.txt`` names, and report those outside of the crawl in one line."""
         outside = 0
         hrefs = find_named_pages(decode_html(self._start.body).text)
-        for one in resolve_urls(hrefs, self._start.url):
-            if isinstance(one, BadInput) or self._scope.key(one) is not None:
-                yield one
+        for url in resolve_urls(hrefs, self._start.url):
+            if isinstance(url, BadInput) or self._scope.key(url) is not None:
+                yield url
             else:
                 outside += 1
         if outside:
@@ -188,12 +188,12 @@ class WebsitePages:
 
     def _guess_pages(self, url: str) -> Iterator[str | BadInput]:
         try:
-            found = self._client.ask(url, max_bytes=MAX_BYTES)
+            response = self._client.ask(url, max_bytes=MAX_BYTES)
         except FetchError as error:
             yield BadInput(name=url, reason=str(error))
             return
-        if found is not None and found.status == 200 and is_sitemap(found.body):
-            yield from list_sitemap_urls(self._client, given=found)
+        if response is not None and response.status == 200 and is_sitemap(response.body):
+            yield from list_sitemap_urls(self._client, given=response)
 
 
 def _ask_for(name: str) -> str:
@@ -217,7 +217,7 @@ def _find_port(url: str) -> int:
 
 def _fetch_start(client: Client, url: str) -> Response:
     try:
-        found = client.ask(url)
+        response = client.ask(url)
     except ForbiddenUrlError:
         raise
     except RobotsError as error:
@@ -225,17 +225,17 @@ def _fetch_start(client: Client, url: str) -> Response:
     except FetchError as error:
         kind = SiteUnavailableError if error.again else FetchError
         raise kind(f"{url} cannot be read: {error}") from error
-    if found is None:
+    if response is None:
         raise SourceNotFoundError(f"{url}: robots.txt does not allow indexing it")
-    if found.location is not None:
-        raise SourceNotFoundError(f"{url} redirects to {found.location}, which robots.txt does not allow")
-    if found.status != 200:
-        raise SourceNotFoundError(f"{url} cannot be read: the server answered {found.status}")
-    if not is_page(found.url, found.headers) and not is_sitemap(found.body):
+    if response.location is not None:
+        raise SourceNotFoundError(f"{url} redirects to {response.location}, which robots.txt does not allow")
+    if response.status != 200:
+        raise SourceNotFoundError(f"{url} cannot be read: the server answered {response.status}")
+    if not is_page(response.url, response.headers) and not is_sitemap(response.body):
         raise SourceNotFoundError(
-            f"{url} is {get_media_type(found.headers)}; give a page of HTML or a sitemap"
+            f"{url} is {get_media_type(response.headers)}; give a page of HTML or a sitemap"
         )
-    return found
+    return response
 
 
 MAX_BYTES: Final = 50 * 2**20
@@ -325,8 +325,8 @@ def list_sitemap_urls(
             yield BadInput(name=url, reason=f"only {_MOST:,} sitemaps are read; {left}", hides=())
             return
         try:
-            found = given if given is not None and url == given.url else _fetch_sitemap(client, url)
-            sitemap = Sitemap() if found is None else read_sitemap(found.body)
+            response = given if given is not None and url == given.url else _fetch_sitemap(client, url)
+            sitemap = Sitemap() if response is None else read_sitemap(response.body)
         except FetchError as error:
             yield BadInput(name=url, reason=str(error), hides=())
             continue
@@ -361,12 +361,12 @@ def resolve_urls(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:
 
 def _fetch_sitemap(client: Client, url: str) -> Response | None:
     """Fetch a sitemap, or return None if there is none, or it may not be asked."""
-    found = client.ask(url, max_bytes=MAX_BYTES)
-    if found is None or found.status in (404, 410) or found.location is not None:
+    response = client.ask(url, max_bytes=MAX_BYTES)
+    if response is None or response.status in (404, 410) or response.location is not None:
         return None
-    if found.status != 200:
-        raise FetchError(f"the server answers {found.status}")
-    return found
+    if response.status != 200:
+        raise FetchError(f"the server answers {response.status}")
+    return response
 
 
 def _unpack_body(body: bytes) -> bytes:

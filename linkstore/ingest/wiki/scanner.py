@@ -238,7 +238,7 @@ class Scanner:
 
     def _bare_url(self, token: re.Match[str]) -> int:
         text, start = token.string, token.start()
-        scheme = next((one for one in _SCHEMES if text.endswith(one, 0, start)), None)
+        scheme = next((literal for literal in _SCHEMES if text.endswith(literal, 0, start)), None)
         rest = _REST_OF_URL.match(text, token.end()) if scheme else None
         if scheme is None or rest is None or text[start - len(scheme) - 1 : start - len(scheme)].isalnum():
             self._add("://")

@@ -208,7 +208,7 @@ def _render_last(call: TemplateCall) -> str:
 
 def _make_pattern(pattern: str) -> Callable[[TemplateCall], str]:
     """Make a rule that shows a text, in which ``$1`` stands for the first argument."""
-    return lambda call: _PLACE.sub(lambda found: call.value(int(found[1])), pattern)
+    return lambda call: _PLACE.sub(lambda match: call.value(int(match[1])), pattern)
 
 
 def _render_joined(call: TemplateCall) -> str:

@@ -132,7 +132,11 @@ class SiteInfo:
         known |= _ALIASES.get(self.language.partition("-")[0], {})
         if ".wikipedia." in f".{self.host}":
             known |= _WIKIPEDIA
-        return known | {one.name.casefold(): one.number for one in self.namespaces.values() if one.name}
+        return known | {
+            namespace.name.casefold(): namespace.number
+            for namespace in self.namespaces.values()
+            if namespace.name
+        }
 
 
 class LinkRole(Enum):
