@@ -199,11 +199,11 @@ def _make_reference(text: str, number: int | None) -> Reference:
         number=number,
         author=fold(surname[0]) if surname and surname[0][0].isupper() else None,
         year=year[0] if year else None,
-        title=_cited_title(text),
+        title=_find_cited_title(text),
     )
 
 
-def _cited_title(text: str) -> str | None:
+def _find_cited_title(text: str) -> str | None:
     """Return the title in quotes, else the sentence after a year near the start, else after the authors."""
     text = _URL.sub("", text)
     quoted = _QUOTED.search(text)
@@ -264,7 +264,7 @@ class CitationExtractor:
         title = _find_title(metadata, first_line)
         tags = dict.fromkeys(_find_own_tags(metadata, title, first_line))
         own = {tag: Link.incoming(kind=self._kind, tag=tag, label=title) for tag in tags}
-        return (*own.values(), *(link for link in self._outgoing(text) if link.tag not in own))
+        return (*own.values(), *(link for link in self._yield_outgoing(text) if link.tag not in own))
 
     def extract_query(self, text: str) -> tuple[Link, ...]:
         """Return outgoing links to the works that a question names by identifier, in order."""
@@ -273,7 +273,7 @@ class CitationExtractor:
             for mention in find_identifiers(text)
         )
 
-    def _outgoing(self, text: str) -> Iterator[Link]:
+    def _yield_outgoing(self, text: str) -> Iterator[Link]:
         citations = sorted(_list_citations(text, find_references(text)), key=itemgetter(0))
         counts: dict[str, int] = {}
         labels: dict[str, str] = {}

@@ -53,10 +53,10 @@ class SharedPhrases:
         if len(self._open) >= _BLOCK:
             self._close_block()
 
-    def shared(self, phrases: Sequence[str]) -> list[str]:
+    def select_shared(self, phrases: Sequence[str]) -> list[str]:
         """Return the phrases that few documents share, in the order given."""
         if self._shared is None:
-            self._shared = self._counted()
+            self._shared = self._count_hashes()
         known = self._shared
         if not len(known) or not phrases:
             return []
@@ -64,7 +64,7 @@ class SharedPhrases:
         at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
         return [phrase for phrase, found in zip(phrases, known[at] == hashes, strict=True) if found]
 
-    def _counted(self) -> Hashes:
+    def _count_hashes(self) -> Hashes:
         self._close_block()
         if not self._blocks:
             return np.empty(0, dtype=np.uint64)
@@ -165,7 +165,7 @@ class EntityExtractor:
         kind, weight = self._settings.kind, self._settings.weight
         return tuple(
             Link.bidir(kind=kind, tag=tag, label=found[tag], weight=weight)
-            for tag in self._sharing.shared(list(found))
+            for tag in self._sharing.select_shared(list(found))
         )
 
 

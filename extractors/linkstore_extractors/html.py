@@ -126,7 +126,7 @@ class HtmlLinkExtractor:
         base = normalize_url(find_base_href(tree) or "", base=url) or url
         own = dict.fromkeys(self._own_tags(tree, own_url, base))
         incoming = (Link.incoming(kind=self._kind, tag=tag) for tag in own)
-        return (*incoming, *merge_links(self._outgoing(tree, base, own)))
+        return (*incoming, *merge_links(self._yield_outgoing(tree, base, own)))
 
     def extract_one(self, input: HtmlInputLike) -> set[Link]:
         """Return the links of a page as a set, as in langchain-community: see :meth:`extract`."""
@@ -146,7 +146,7 @@ class HtmlLinkExtractor:
             return
         yield from _tag_anchors(find_page_anchors(tree), names)
 
-    def _outgoing(self, tree: Tree, base: str, own: dict[str, None]) -> Iterator[Link]:
+    def _yield_outgoing(self, tree: Tree, base: str, own: dict[str, None]) -> Iterator[Link]:
         for href, label in find_page_links(tree, noise=self._noise).items():
             tag = normalize_url(href, base=base, policy=self._policy)
             if tag is not None and tag not in own:
@@ -197,9 +197,9 @@ class HyperlinkExtractor:
 
     def extract(self, source: Chunk) -> tuple[Link, ...]:
         """Return the chunk's incoming links, then its outgoing ones in order."""
-        return merge_links((*self._incoming(source), *self._outgoing(source)))
+        return merge_links((*self._yield_incoming(source), *self._yield_outgoing(source)))
 
-    def _incoming(self, chunk: Chunk) -> Iterator[Link]:
+    def _yield_incoming(self, chunk: Chunk) -> Iterator[Link]:
         pages = _list_page_tags(self._site, chunk.page.url, chunk.page.aliases)
         if chunk.index == 0:
             for name in pages:
@@ -207,7 +207,7 @@ class HyperlinkExtractor:
         for tag in _tag_anchors(chunk.anchors, pages):
             yield Link.incoming(kind=self._kind, tag=tag)
 
-    def _outgoing(self, chunk: Chunk) -> Iterator[Link]:
+    def _yield_outgoing(self, chunk: Chunk) -> Iterator[Link]:
         tags: dict[str, str | None] = {}
         labelled: set[str] = set()
         for link in chunk.hyperlinks:

@@ -53,9 +53,9 @@ class SectionExtractor:
         if page is None:
             raise ExtractionError(f"the page's URL {source.page.url!r} is neither a path nor an absolute URL")
         own = Link.incoming(kind=self._kind, tag=self._tag(page, source.section))
-        return (own, *self._heading(source), *self._neighbours(page, source))
+        return (own, *self._yield_heading(source), *self._neighbours(page, source))
 
-    def _heading(self, chunk: Chunk) -> Iterator[Link]:
+    def _yield_heading(self, chunk: Chunk) -> Iterator[Link]:
         words = tokenize(chunk.headings[-1]) if chunk.headings else []
         naming = [word for word in words if word not in STOP_WORDS and not word.isnumeric()]
         if len(naming) >= _NAMING_WORDS and len(words) <= _MOST_WORDS:

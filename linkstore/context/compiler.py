@@ -132,10 +132,10 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Compiled:
         """Compile the context for a question: see :meth:`invoke`."""
 
-        async def compiled(question: str) -> Compiled:
+        async def compile_question(question: str) -> Compiled:
             return await self.acompile(question, **kwargs)
 
-        return await self._acall_with_config(compiled, input, config)
+        return await self._acall_with_config(compile_question, input, config)
 
     def as_retriever(self, **kwargs: Any) -> ContextRetriever:
         """Return a LangChain retriever that yields the documents of the context, in their order.

@@ -48,7 +48,7 @@ class StoreBase:
         self._observing = Lock()
         manifest = backend.run(backend.manifest())
         model = embedding or find_encoder(
-            manifest.embedding or DEFAULT_EMBEDDING, manifest.dimension or 1, self._embedding_by_name
+            manifest.embedding or DEFAULT_EMBEDDING, manifest.dimension or 1, self._get_named_embedding
         )
         self._embedding = StoreEmbedding(backend, model, manifest)
         self._floor = _parse_number(FLOOR_NOTE, backend.run(backend.note(FLOOR_NOTE)))
@@ -57,7 +57,7 @@ class StoreBase:
         )
 
     @staticmethod
-    def _embedding_by_name(name: str) -> Embedding:
+    def _get_named_embedding(name: str) -> Embedding:
         """Return the embedding of a store that was opened without one."""
         return get_encoder(name)
 

@@ -283,7 +283,7 @@ class LinkStore(CoreStore, VectorStore):
             return cls(made, backend=backend, max_depth=max_depth)
 
     @staticmethod
-    def _embedding_by_name(name: str) -> Embeddings:
+    def _get_named_embedding(name: str) -> Embeddings:
         return get_embedding(name)
 
     @property

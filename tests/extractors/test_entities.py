@@ -103,9 +103,9 @@ def test_sharing_counts_documents_exactly_also_when_asked_on_the_way(documents, 
     for number, words in enumerate(documents):
         sharing.add(sorted(words))
         if number == asked_after:
-            sharing.shared(["a"])
+            sharing.select_shared(["a"])
     counts = {word: sum(word in words for words in documents) for word in "abcdef"}
-    assert sharing.shared(list("fedcba")) == [word for word in "fedcba" if 2 <= counts[word] <= most]
+    assert sharing.select_shared(list("fedcba")) == [word for word in "fedcba" if 2 <= counts[word] <= most]
 
 
 def test_sharing_keeps_its_counts_over_many_blocks(monkeypatch):
@@ -113,7 +113,7 @@ def test_sharing_keeps_its_counts_over_many_blocks(monkeypatch):
     sharing = SharedPhrases(2, 3)
     for number in range(20):
         sharing.add([f"p{number}", f"p{number // 2}", "all"])
-    assert sharing.shared(["all", "p1", "p12", "p19"]) == ["p1"]
+    assert sharing.select_shared(["all", "p1", "p12", "p19"]) == ["p1"]
 
 
 class FakeModel:

@@ -267,7 +267,7 @@ class Executor:
         if requests.wait:
             yield from _pause(requests.wait)
         if not self.session.cluster.scheduler.is_alive():
-            raise self._ended(requests.what)
+            raise self._make_ended_error(requests.what)
         for cql in {statement.cql: None for statement in requests.statements if statement.level != "schema"}:
             yield from self._prepare_patiently(cql, requests.what)
         flight, inbox = StatementBatch(requests), Completions()
@@ -359,7 +359,7 @@ class Executor:
             BackendError: If there is no further attempt. It names the nodes, operation, cause and advice.
         """
         if self.session.is_shutdown:
-            raise self._ended(what) from error
+            raise self._make_ended_error(what) from error
         attempts.failures[fault.tries] += 1
         tries, spent = attempts.failures.total(), time.monotonic() - attempts.since
         wait = compute_backoff(tries)
@@ -369,7 +369,7 @@ class Executor:
             raise make_error(fault, what, hosts, tries=tries, spent=spent) from error
         return wait
 
-    def _ended(self, what: str) -> BackendError:
+    def _make_ended_error(self, what: str) -> BackendError:
         """Return the exception to raise for a session that cannot answer any more.
 
         A session answers by threads, which end when it is shut down and do not exist in a forked child. There
