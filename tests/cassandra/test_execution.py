@@ -177,7 +177,7 @@ def test_pages_may_be_taken_one_by_one(run):
     assert taken == [[("a",)], [("b",)]]
 
 
-def test_a_text_is_prepared_once_for_all_threads():
+def test_a_text_is_prepared_once_and_by_threads_that_meet_it_at_once():
     session = FakeSession(echo)
     executor = Executor(session)
     session.on_prepare = lambda cql: time.sleep(0.02)
@@ -186,8 +186,10 @@ def test_a_text_is_prepared_once_for_all_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(session.prepared) == 1
     assert len(session.requests) == 8
+    assert 1 <= (begun := len(session.prepared)) <= 8
+    executor.run(requests("a"))
+    assert len(session.prepared) == begun
 
 
 async def test_preparing_does_not_block_the_event_loop():
@@ -423,6 +425,53 @@ def test_an_attempt_is_given_up_in_time_while_others_are_answered(run):
     executor = Executor(session, CassandraSettings(timeout=0.3, in_flight=2))
     assert run(executor, requests(*names(60))) == [[(name,)] for name in names(60)]
     assert session.requests[0].timed_out == pytest.approx(0.3, abs=0.25)
+
+
+NODES = ("10.0.0.7:9042", "10.0.0.8:9042", "10.0.0.9:9042")
+
+
+def answer_unless(*hanging):
+    """Answer what is sent to other nodes than these."""
+    return lambda request: request.attempted_hosts[-1] in hanging or echo(request)
+
+
+def test_a_node_that_hangs_is_waited_for_once(run):
+    """The next node is asked too, and what is sent later does not ask the silent one first."""
+    session = FakeSession(answer_unless(NODES[0]), nodes=NODES)
+    executor = Executor(session, CassandraSettings(timeout=0.6))
+    began = time.monotonic()
+    for _ in range(5):
+        assert run(executor, requests("a", "b")) == [[("a",)], [("b",)]]
+    assert time.monotonic() - began == pytest.approx(0.3, abs=0.25)
+    asked = [request.attempted_hosts for request in session.requests]
+    assert asked[:2] == [[*NODES[:2]]] * 2
+    assert asked[2:] == [[NODES[1]]] * 8
+
+
+def test_a_text_is_prepared_by_another_node_if_one_hangs(run):
+    session = FakeSession(answer_unless(NODES[0]), nodes=NODES)
+    session._pools[NODES[0]]._answer = lambda cql, cb: None
+    began = time.monotonic()
+    assert run(Executor(session, CassandraSettings(timeout=0.6)), requests("a")) == [[("a",)]]
+    assert time.monotonic() - began < 0.6
+    assert session.prepared == ["SELECT a FROM t WHERE a = ?"]
+
+
+def test_nodes_that_are_all_slow_are_not_asked_twice_for_ever(run):
+    session = FakeSession(lambda request: time.sleep(0.25) or echo(request), nodes=NODES)
+    executor = Executor(session, CassandraSettings(timeout=0.4))
+    run(executor, requests("a"))
+    for _ in range(3):
+        run(executor, requests("b"))
+    assert [len(request.attempted_hosts) for request in session.requests[2:]] == [1, 1]
+
+
+def test_changes_of_the_schema_are_made_by_one_node():
+    """Two nodes that make one table at once may disagree on it."""
+    session = FakeSession(lambda request: time.sleep(0.5) or echo(request), nodes=NODES)
+    executor = Executor(session, CassandraSettings(timeout=0.4))
+    executor.run(Requests(statements=(Statement(cql="CREATE", level="schema"),), what="create"))
+    assert [request.attempted_hosts for request in session.requests] == [[NODES[0]]]
 
 
 def test_an_attempt_may_take_no_longer_than_is_left_of_the_deadline(run):

@@ -20,7 +20,8 @@ from cassandra.query import dict_factory
 from cassandra_server import connect as raw_connect
 
 from linkstore.engines.cassandra.codec import unpack_vector
-from linkstore.engines.cassandra.execution import Executor, Placement
+from linkstore.engines.cassandra.execution import Executor
+from linkstore.engines.cassandra.placement import Placement
 from linkstore.engines.cassandra.session import connect_session, resolve_session
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement

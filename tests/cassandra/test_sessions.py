@@ -20,7 +20,7 @@ from cassandra.protocol import ColumnMetadata
 from cassandra.query import PreparedStatement
 from fake_cassandra import FakeSession
 
-from linkstore.engines.cassandra.execution import Placement
+from linkstore.engines.cassandra.placement import Placement
 from linkstore.engines.cassandra.session import StoreAddress, connect_session, parse_address, resolve_session
 from linkstore.errors import BackendError, StoreUnavailableError
 

@@ -18,9 +18,10 @@ from linkstore.engines.cassandra import tables, writing
 from linkstore.engines.cassandra.codec import DocumentVersion, read_versions
 from linkstore.engines.cassandra.derived import DerivedRows
 from linkstore.engines.cassandra.driver import Session
-from linkstore.engines.cassandra.execution import Executor, Placement
+from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.lexical import CorpusStatistics, WordSearch
 from linkstore.engines.cassandra.members import GroupReader
+from linkstore.engines.cassandra.placement import Placement
 from linkstore.engines.cassandra.reader import CassandraReader
 from linkstore.engines.cassandra.reading import (
     EXPIRING_RANGES,

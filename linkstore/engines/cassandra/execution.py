@@ -3,7 +3,8 @@
 One generator carries out the statements of an operation, for blocking and awaiting callers alike: it sends
 them, a bounded number at once, and waits for what they come to, which the driver's thread puts into an
 :class:`Inbox`. After a failure it sends nothing until all statements under way are answered and a pause is
-over; then the failed ones come first.
+over; then the failed ones come first. A statement that waits long for its node is sent to another one too,
+see :mod:`.placement`. A text is prepared by a request like any other.
 
 The driver converts a vector<float, n> to a list, at about 0.3 µs per component. So vectors are left as bytes,
 and sets and tuples too, which in these tables are links and states. :mod:`.codec` parses and packs them.
@@ -12,42 +13,38 @@ and sets and tuples too, which in these tables are links and states. :mod:`.code
 from __future__ import annotations
 
 import asyncio
+import math
 import random
-import struct
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple
 
 from linkstore.core import calls
 from linkstore.core.calls import Call
 from linkstore.core.plans import Operation
-from linkstore.core.processes import Lock
-from linkstore.engines.cassandra import driver
 from linkstore.engines.cassandra.driver import (
     Fault,
     Session,
     cassandra,
+    cluster,
     cqltypes,
     diagnose,
     make_error,
-    metadata,
     policies,
     protocol,
     query,
 )
+from linkstore.engines.cassandra.placement import PATIENCE, SilentNodes
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Level, Requests, Row, Statement, Tables
 from linkstore.errors import BackendError, StoreClosedError
 
-T = TypeVar("T")
-PartitionKey = TypeVar("PartitionKey", bound=tuple[bytes, ...])
-"""The columns of the key of a partition, packed."""
 PAGE_ROWS: Final = 5_000
 """Rows per page. An answer that cannot have more rows is asked for without pages."""
 _FIRST_WAIT: Final = 0.05
@@ -105,6 +102,7 @@ class Attempts:
         failures: The failed attempts (of this page), by how many of their kind are allowed.
         since: When the first attempt started, 0 before.
         expires: When the attempt under way times out.
+        hedges: When it is sent to another node too.
         future: Its request.
     """
 
@@ -114,6 +112,7 @@ class Attempts:
     failures: Counter[int] = field(default_factory=Counter)
     since: float = 0.0
     expires: float = 0.0
+    hedges: float = 0.0
     future: Any = None
 
 
@@ -147,11 +146,6 @@ class Flight:
         self.ready.extendleft(reversed(self.failed))
         wait, self.failed, self.wait, self.overload = self.wait, [], 0.0, False
         return wait
-
-    def expire(self, now: float) -> None:
-        """Have the driver give up the requests whose time is over, as its own timers do."""
-        for attempts in [one for one in self.running if one.expires <= now]:
-            attempts.future._on_timeout()  # noqa: SLF001 - see Executor._send
 
     def take_page(self, attempts: Attempts, future: Any, rows: list[Row]) -> None:
         """Add a page to the answer of a statement, and make it ready for the next page if there is one."""
@@ -234,13 +228,15 @@ class Executor:
         self._writing = ConcurrencyLimit(self.settings.in_flight)
         self._name_tables = tables.name_in if tables else str
         self._prepared: dict[str, Any] = {}
-        self._preparing = Lock()
+        self._silent = SilentNodes()
         self._policy = policies.RetryPolicy()
         given, levels = self.settings, cassandra.ConsistencyLevel.name_to_value
+        self._patience = min(PATIENCE, given.timeout / 2)
         self._options: dict[Level, Options] = {
             "read": Options(levels[given.read_consistency], given.timeout, given.deadline),
             "write": Options(levels[given.write_consistency], given.timeout, given.deadline),
             "one": Options(cassandra.ConsistencyLevel.LOCAL_ONE, given.timeout, given.deadline),
+            "prepare": Options(cassandra.ConsistencyLevel.LOCAL_ONE, given.timeout, given.deadline),
             "schema": Options(levels[given.write_consistency], given.schema_timeout, given.schema_timeout),
         }
 
@@ -269,8 +265,13 @@ class Executor:
             yield _pause(requests.wait)
         if not self.session.cluster.scheduler.is_alive():
             raise self._ended(requests.what)
-        for cql in {statement.cql: None for statement in requests.statements if statement.level != "schema"}:
-            yield from self._prepare_patiently(cql, requests.what)
+        texts = {statement.cql: None for statement in requests.statements if statement.level != "schema"}
+        if new := tuple(Statement(cql=cql, level="prepare") for cql in texts if cql not in self._prepared):
+            yield from self._run_all(replace(requests, statements=new, take=None))
+        return (yield from self._run_all(requests))
+
+    def _run_all(self, requests: Requests) -> Operation[list[list[Row]]]:
+        """Run statements whose texts are prepared, or prepare texts."""
         flight, inbox = Flight(requests), Inbox()
         levels = {statement.level for statement in requests.statements}
         limit = self._writing if "write" in levels else self._reading
@@ -282,9 +283,9 @@ class Executor:
                 attempts = flight.ready.popleft()
                 self._send(attempts, inbox, requests.what)
                 flight.running.add(attempts)
-            soonest = min(attempts.expires for attempts in flight.running)
+            soonest = min(min(attempts.expires, attempts.hedges) for attempts in flight.running)
             yield Call(inbox.wait, inbox.arrive, (max(0.0, soonest - time.monotonic()),))
-            flight.expire(time.monotonic())
+            self._keep_time(flight.running, time.monotonic())
             while inbox.items:
                 self._take(flight, *inbox.items.popleft())
         return flight.answers
@@ -292,30 +293,52 @@ class Executor:
     def _send(self, attempts: Attempts, inbox: Inbox, what: str) -> None:
         """Send a statement without waiting for its answer, which goes to the inbox.
 
-        This is the driver's ``execute_async``, with another row factory and protocol handler, which leaves
-        vectors, sets and tuples as bytes. It has no timeout, because the driver makes a timer for each, and
-        wakes its thread for it; see :meth:`Flight.expire`.
+        The request has no timeout, because the driver makes a timer for each, and wakes its thread for it:
+        see :meth:`_keep_time`.
         """
-        statement, session, now = attempts.statement, self.session, time.monotonic()
+        now = time.monotonic()
         attempts.since = attempts.since or now
-        options = self._options[statement.level]
+        options = self._options[attempts.statement.level]
         left = options.deadline - (now - attempts.since)
         attempts.expires = now + max(_MIN_ATTEMPT_SECONDS, min(options.timeout, left))
+        attempts.hedges = now + self._patience if attempts.statement.level != "schema" else math.inf
         try:
-            bound = self._bind(statement)
+            future = self._make_request(attempts)
         except (AttributeError, TypeError, ValueError) as error:  # the first for a text that is not a str
             message = f"could not {what}: a value does not fit its column in Cassandra: {error}"
             raise BackendError(message) from error
-        future = session._create_response_future(  # noqa: SLF001 - see above
-            bound, None, False, {}, None, paging_state=attempts.page
-        )
-        future.row_factory = query.tuple_factory
-        future._protocol_handler = _PackedHandler  # noqa: SLF001 - see above
         attempts.future = future
-        session._on_request(future)  # noqa: SLF001 - see above
+        future.query_plan = self._silent.plan(future.query_plan, now)
+        self.session._on_request(future)  # noqa: SLF001 - as the driver's execute_async does
         future.send_request()
         put = partial(inbox.put, attempts, future)
         future.add_callbacks(partial(put, False), partial(put, True))
+
+    def _make_request(self, attempts: Attempts) -> Any:
+        """Return a request that is not sent yet.
+
+        This is the driver's ``prepare``, which would block, and wait for all nodes; or its ``execute_async``,
+        with another row factory and protocol handler, which leaves vectors, sets and tuples as bytes.
+        """
+        statement = attempts.statement
+        if statement.level == "prepare":
+            message = protocol.PrepareMessage(self._name_tables(statement.cql))
+            return cluster.ResponseFuture(self.session, message, None, None, retry_policy=self._policy)
+        future = self.session._create_response_future(  # noqa: SLF001 - see above
+            self._bind(statement), None, False, {}, None, paging_state=attempts.page
+        )
+        future.row_factory = query.tuple_factory
+        future._protocol_handler = _PackedHandler  # noqa: SLF001 - see above
+        return future
+
+    def _keep_time(self, running: Iterable[Attempts], now: float) -> None:
+        """Have the driver give up the requests whose time is over, as its own timers do, and hedge others."""
+        for attempts in tuple(running):
+            if attempts.expires <= now:
+                attempts.future._on_timeout()  # noqa: SLF001 - see _send
+            elif attempts.hedges <= now:
+                attempts.hedges = now + self._patience
+                self._silent.ask_another(attempts.future, now)
 
     def _bind(self, statement: Statement) -> Any:
         """Return the driver's form of a statement, whose text must be prepared."""
@@ -341,6 +364,9 @@ class Executor:
         attempts.future = None
         flight.running.discard(attempts)
         future.clear_callbacks()  # which refer to it: so it is freed without the garbage collector
+        if not is_error and attempts.statement.level == "prepare":
+            self._keep_prepared(attempts.statement.cql, result)
+            return
         if not is_error:
             flight.take_page(attempts, future, result or [])
             return
@@ -383,23 +409,25 @@ class Executor:
             )
         return StoreClosedError(f"could not {what}: the session with Cassandra {why}")
 
-    def _prepare_patiently(self, cql: str, what: str) -> Operation[None]:
-        """Prepare a text unless it is prepared, with the same retries as for running statements."""
-        attempts = Attempts(Statement(cql=cql), since=time.monotonic())
-        while cql not in self._prepared:
-            try:
-                yield Call(self._prepare, arguments=(cql,))  # the driver blocks meanwhile
-            except driver.ERRORS as error:
-                yield _pause(self._find_wait(attempts, diagnose(error), error, what))
+    def _keep_prepared(self, cql: str, answer: Any) -> None:
+        """Keep what a node answered to a text that it prepared, as the driver's ``prepare`` does.
 
-    def _prepare(self, cql: str) -> None:
-        """Prepare a text unless it is prepared. This blocks, and raises the driver's exceptions.
-
-        Each node has the default timeout of the session to answer, which is 10 seconds in the driver.
+        Other nodes prepare it when they first meet it.
         """
-        with self._preparing:
-            if cql not in self._prepared:
-                self._prepared[cql] = self.session.prepare(self._name_tables(cql))
+        known = self.session.cluster
+        self._prepared[cql] = prepared = query.PreparedStatement.from_message(
+            answer.query_id,
+            answer.bind_metadata,
+            answer.pk_indexes,
+            known.metadata,
+            self._name_tables(cql),
+            None,
+            known.protocol_version,
+            answer.column_metadata,
+            answer.result_metadata_id,
+            known.column_encryption_policy,
+        )
+        known.add_prepared(answer.query_id, prepared)
 
 
 def _pause(seconds: float) -> Call:
@@ -438,66 +466,3 @@ class _PackedHandler(protocol.ProtocolHandler):  # type: ignore[misc]
         **protocol.ProtocolHandler.message_types_by_opcode,
         _DriverRows.opcode: _PackedRows,
     }
-
-
-class Placement:
-    """Groups partition keys by the node to ask, by the driver's metadata of tokens.
-
-    Args:
-        session: The driver's.
-        keyspace: The tables' keyspace.
-    """
-
-    def __init__(self, session: Session, keyspace: str) -> None:
-        self._cluster = session.cluster
-        self._keyspace = keyspace
-
-    @property
-    def is_replicated(self) -> bool:
-        """Whether partitions have several replicas, True if this is not known."""
-        return len(self._cluster.metadata.get_replicas(self._keyspace, b"any")) != 1
-
-    @staticmethod
-    def compute_token(key: bytes) -> int:
-        """Return the token of a partition by its routing key."""
-        return int(metadata.Murmur3Token.hash_fn(key))
-
-    def by_replica(self, items: Mapping[PartitionKey, T]) -> list[tuple[list[T], bytes | None]]:
-        """Group items by the first replica of their partition that is up and in the local datacenter.
-
-        If there is only one node, or the driver does not know the tokens, there is one group. This takes some
-        microseconds per key and sends nothing to the server.
-
-        Args:
-            items: The items by partition key.
-
-        Returns:
-            The items of each node, and a routing key that sends a statement there, None for any node.
-        """
-        if len(items) < 2 or len(self._cluster.metadata.all_hosts()) < 2:
-            return [([*items.values()], None)] if items else []
-        shares: dict[object, tuple[list[T], bytes | None]] = {}
-        for key, item in items.items():
-            routing = make_routing_key(key)
-            owner = self._find_owner(routing)
-            share, _ = shares.setdefault(owner, ([], routing if owner else None))
-            share.append(item)
-        return list(shares.values())
-
-    def _find_owner(self, routing: bytes) -> Any:
-        """Return the node to ask: the first replica that is up and local, otherwise the first replica."""
-        replicas = self._cluster.metadata.get_replicas(self._keyspace, routing)
-        distance = self._cluster.profile_manager.distance
-        local = policies.HostDistance.LOCAL
-        near = (host for host in replicas if host.is_up and distance(host) == local)
-        return next(near, replicas[0] if replicas else None)
-
-
-def make_routing_key(parts: Sequence[bytes]) -> bytes:
-    """Return the routing key of a partition.
-
-    This is its only part, or each part with its length before and a 0 after it.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    return b"".join(struct.pack(f">H{len(part)}sB", len(part), part, 0) for part in parts)

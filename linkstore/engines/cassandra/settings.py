@@ -23,8 +23,8 @@ class CassandraSettings:
         read_consistency: Level of reads: LOCAL_QUORUM (default), QUORUM, LOCAL_ONE, ONE, TWO, THREE or
             ALL. Nearest-neighbour search always runs at LOCAL_ONE, as the server requires.
         write_consistency: Level of writes: one of those, or EACH_QUORUM. Default LOCAL_QUORUM.
-        timeout: Seconds to wait for the answer to one statement, or to one page of it. Default 10. While a
-            statement is prepared, before its first use, the session's own ``default_timeout`` applies.
+        timeout: Seconds to wait for the answer to one statement, or to one page of it. Default 10. After two
+            seconds (or half the timeout) it is sent to another node too.
         deadline: Seconds from the first attempt of a statement (or page) until it fails. Until then it is
             retried after timeouts, overload and lost connections. Default 30.
         schema_timeout: Timeout and deadline of statements that change the schema, in seconds. Default 60.

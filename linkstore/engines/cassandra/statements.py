@@ -23,9 +23,10 @@ from typing import Any, Final, Literal
 from linkstore.core.plans import Operation
 from linkstore.errors import BackendError
 
-Level = Literal["read", "write", "one", "schema"]
+Level = Literal["read", "write", "one", "schema", "prepare"]
 """Determines the consistency level: reads and writes use those of the settings; ``one`` is LOCAL_ONE, which
-nearest-neighbour search requires. ``schema`` statements are not prepared and have a separate timeout."""
+nearest-neighbour search requires. ``schema`` statements are not prepared and have a separate timeout, and
+``prepare`` is the preparation of a text."""
 Row = tuple[Any, ...]
 
 
