@@ -33,7 +33,7 @@ from fake_cassandra import FakeSession
 
 from linkstore.engines.cassandra.execution import PAGE_ROWS, ConcurrencyLimit, Executor, compute_backoff
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Requests, Statement
+from linkstore.engines.cassandra.statements import LostTime, Requests, Statement
 from linkstore.errors import ArgumentError, BackendError, StoreClosedError, StoreUnavailableError
 
 BUSY = OverloadedErrorMessage(code=0x1001, message="too much", info=None)
@@ -484,8 +484,8 @@ def test_an_attempt_may_take_no_longer_than_is_left_of_the_deadline(run):
     assert timeouts[-1] < 0.6
 
 
-def test_each_statement_has_its_own_deadline(run):
-    """A long ingest is not given up because it is long."""
+def test_a_long_ingest_is_not_given_up_because_it_is_long(run):
+    """What fails meanwhile loses little time."""
     failures = {"n0": 2, "n4": 2}
 
     def serve(request):
@@ -496,6 +496,26 @@ def test_each_statement_has_its_own_deadline(run):
     session = FakeSession(serve, delay=0.1)
     executor = Executor(session, CassandraSettings(in_flight=1, deadline=2.0))
     assert run(executor, requests(*names(26))) == [[(name,)] for name in names(26)]
+
+
+def recover_often(run, pause):
+    """One operation of requests after one another, of which each fails for a while, and not for too long."""
+    session = FakeSession(lambda request: request.fail(BUSY) if request.number % 4 < 3 else echo(request))
+    executor, lost = Executor(session, CassandraSettings(deadline=1.2)), LostTime()
+    for _ in range(6):
+        run(executor, replace(requests("x"), lost=lost))
+        time.sleep(pause)
+
+
+def test_the_deadline_is_that_of_a_whole_operation(run):
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailableError, match="overloaded"):
+        recover_often(run, 0)
+    assert 0.5 < time.monotonic() - began < 2
+
+
+def test_time_without_failures_makes_up_for_what_was_lost(run):
+    recover_often(run, 0.5)
 
 
 def test_preparing_is_tried_again_and_refused_at_once(run):

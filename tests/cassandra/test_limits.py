@@ -49,6 +49,21 @@ def test_a_longer_id_is_an_id_that_no_document_has(opened) -> None:
     assert opened.survey().documents == 0
 
 
+def test_all_requests_of_a_call_share_its_deadline(opened, monkeypatch) -> None:
+    executor, lost = opened.backend._executor, []
+    run = executor.run
+    monkeypatch.setattr(executor, "run", lambda requests: lost.append(requests.lost) or run(requests))
+    for work in (
+        lambda: opened.add_documents([Document(id="a", page_content="a")]),
+        lambda: opened.search("a"),
+    ):
+        calls_before = len(set(lost))
+        work()
+        assert len(lost) - calls_before > 2
+        assert len(set(lost)) - calls_before < 8
+    assert None not in lost
+
+
 @pytest.mark.parametrize("letter", ["a", "😀"])
 @pytest.mark.parametrize("size", [512, 513, 2_000, 20_000])
 def test_a_field_is_found_by_equality_however_long_its_name_and_its_value(opened, size, letter) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import NoReturn, TypeVar
 
@@ -31,7 +32,7 @@ from linkstore.engines.cassandra.reading import (
 )
 from linkstore.engines.cassandra.repair import RowInspection, read_links
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Tables, can_name_tables
+from linkstore.engines.cassandra.statements import LostTime, Tables, can_name_tables
 from linkstore.engines.contract import (
     Change,
     Finding,
@@ -255,12 +256,14 @@ class CassandraBackend(Backend):
     def run(self, operation: Operation[T]) -> T:
         """Run an operation in the caller's thread."""
         self._check_open()
-        return calls.run(operation, self._executor.run)
+        lost = LostTime()
+        return calls.run(operation, lambda requests: self._executor.run(replace(requests, lost=lost)))
 
     async def arun(self, operation: Operation[T]) -> T:
         """Run an operation on the caller's event loop."""
         self._check_open()
-        return await calls.arun(operation, self._executor.arun)
+        lost = LostTime()
+        return await calls.arun(operation, lambda requests: self._executor.arun(replace(requests, lost=lost)))
 
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> Operation[T]:
         """Read what the plan fetches, and keep of each document what was read first."""

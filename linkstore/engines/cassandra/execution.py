@@ -42,7 +42,7 @@ from linkstore.engines.cassandra.driver import (
 )
 from linkstore.engines.cassandra.placement import PATIENCE, SilentNodes
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Level, Requests, Row, Statement, Tables
+from linkstore.engines.cassandra.statements import Level, LostTime, Requests, Row, Statement, Tables
 from linkstore.errors import BackendError, StoreClosedError
 
 PAGE_ROWS: Final = 5_000
@@ -123,6 +123,7 @@ class Flight:
         requests: The operation.
 
     Attributes:
+        lost: The time that the operation has lost to failures.
         answers: The rows of each statement.
         ready: Statements to send.
         running: Statements under way.
@@ -133,6 +134,7 @@ class Flight:
 
     def __init__(self, requests: Requests) -> None:
         self.requests = requests
+        self.lost = requests.lost or LostTime()
         self.ready = deque(map(Attempts, requests.statements))
         self.answers = [attempts.rows for attempts in self.ready]
         self.running: set[Attempts] = set()
@@ -149,6 +151,8 @@ class Flight:
 
     def take_page(self, attempts: Attempts, future: Any, rows: list[Row]) -> None:
         """Add a page to the answer of a statement, and make it ready for the next page if there is one."""
+        if attempts.failures:
+            self.lost.add(attempts.since, time.monotonic())
         if self.requests.take:
             self.requests.take(rows)
         else:
@@ -281,7 +285,7 @@ class Executor:
             now = time.monotonic()
             while flight.ready and not flight.failed and len(flight.running) < limit.at(now):
                 attempts = flight.ready.popleft()
-                self._send(attempts, inbox, requests.what)
+                self._send(attempts, inbox, flight)
                 flight.running.add(attempts)
             soonest = min(min(attempts.expires, attempts.hedges) for attempts in flight.running)
             yield Call(inbox.wait, inbox.arrive, (max(0.0, soonest - time.monotonic()),))
@@ -290,7 +294,7 @@ class Executor:
                 self._take(flight, *inbox.items.popleft())
         return flight.answers
 
-    def _send(self, attempts: Attempts, inbox: Inbox, what: str) -> None:
+    def _send(self, attempts: Attempts, inbox: Inbox, flight: Flight) -> None:
         """Send a statement without waiting for its answer, which goes to the inbox.
 
         The request has no timeout, because the driver makes a timer for each, and wakes its thread for it:
@@ -299,13 +303,15 @@ class Executor:
         now = time.monotonic()
         attempts.since = attempts.since or now
         options = self._options[attempts.statement.level]
-        left = options.deadline - (now - attempts.since)
+        left = options.deadline - flight.lost.at(attempts.since, now)
         attempts.expires = now + max(_MIN_ATTEMPT_SECONDS, min(options.timeout, left))
         attempts.hedges = now + self._patience if attempts.statement.level != "schema" else math.inf
         try:
             future = self._make_request(attempts)
         except (AttributeError, TypeError, ValueError) as error:  # the first for a text that is not a str
-            message = f"could not {what}: a value does not fit its column in Cassandra: {error}"
+            message = (
+                f"could not {flight.requests.what}: a value does not fit its column in Cassandra: {error}"
+            )
             raise BackendError(message) from error
         attempts.future = future
         future.query_plan = self._silent.plan(future.query_plan, now)
@@ -371,22 +377,23 @@ class Executor:
             flight.take_page(attempts, future, result or [])
             return
         fault, host = diagnose(result), getattr(future, "coordinator_host", None)
-        flight.wait = max(flight.wait, self._find_wait(attempts, fault, result, flight.requests.what, host))
+        flight.wait = max(flight.wait, self._find_wait(attempts, fault, result, flight, host))
         flight.overload |= fault.overload
         flight.failed.append(attempts)
 
     def _find_wait(
-        self, attempts: Attempts, fault: Fault, error: BaseException, what: str, host: object = None
+        self, attempts: Attempts, fault: Fault, error: BaseException, flight: Flight, host: object
     ) -> float:
         """Return the seconds until the next attempt of what failed.
 
         Raises:
             BackendError: If there is no further attempt. It names the nodes, operation, cause and advice.
         """
+        what = flight.requests.what
         if self.session.is_shutdown:
             raise self._ended(what) from error
         attempts.failures[fault.tries] += 1
-        tries, spent = attempts.failures.total(), time.monotonic() - attempts.since
+        tries, spent = attempts.failures.total(), flight.lost.at(attempts.since, time.monotonic())
         wait = compute_backoff(tries)
         late = spent + wait + _MIN_ATTEMPT_SECONDS > self._options[attempts.statement.level].deadline
         if late or attempts.failures[fault.tries] >= fault.tries:

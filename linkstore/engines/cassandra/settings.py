@@ -25,8 +25,9 @@ class CassandraSettings:
         write_consistency: Level of writes: one of those, or EACH_QUORUM. Default LOCAL_QUORUM.
         timeout: Seconds to wait for the answer to one statement, or to one page of it. Default 10. After two
             seconds (or half the timeout) it is sent to another node too.
-        deadline: Seconds from the first attempt of a statement (or page) until it fails. Until then it is
-            retried after timeouts, overload and lost connections. Default 30.
+        deadline: Seconds that a call may lose to timeouts, overload and lost connections until it fails, in
+            all: from the first attempt of each statement that fails until it succeeds. Time without
+            failures makes up for it, so a long change is not given up because it is long. Default 30.
         schema_timeout: Timeout and deadline of statements that change the schema, in seconds. Default 60.
         in_flight: Maximum number of concurrent statements of one operation. Default 64. Overload halves it.
             It recovers within a minute.

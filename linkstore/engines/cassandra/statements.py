@@ -54,6 +54,27 @@ class Statement:
     limit: int | None = None
 
 
+class LostTime:
+    """The seconds that an operation has lost to failures, less those in which nothing failed since.
+
+    So an operation that fails again and again ends after its deadline, however many statements it has, and a
+    long one on a busy server does not end because it is long.
+    """
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._counted = 0.0
+
+    def at(self, since: float, now: float) -> float:
+        """Return the lost seconds if a statement fails that was first sent at ``since``."""
+        since = max(since, self._counted)
+        return max(0.0, self._seconds - (since - self._counted)) + now - since
+
+    def add(self, since: float, now: float) -> None:
+        """Count a statement that succeeded only now."""
+        self._seconds, self._counted = self.at(since, now), now
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
     """Statements to run concurrently, answered by a list with the list of rows of each.
@@ -63,12 +84,14 @@ class Requests:
         what: The operation, as in "could not read link groups".
         wait: Seconds to wait before that.
         take: Called with the rows of each page, in the thread that waits. Then the answer has no rows.
+        lost: Counts the time that the operation loses to failures. None: these requests are one on their own.
     """
 
     statements: tuple[Statement, ...]
     what: str
     wait: float = 0.0
     take: Callable[[list[Row]], None] | None = None
+    lost: LostTime | None = None
 
 
 def run_writes(what: str, statements: Iterable[Statement]) -> Operation[None]:
