@@ -31,9 +31,10 @@ from cassandra.protocol import OverloadedErrorMessage, ServerError, SyntaxExcept
 from cassandra.query import tuple_factory
 from fake_cassandra import FakeSession
 
-from linkstore.engines.cassandra.execution import PAGE_ROWS, ConcurrencyLimit, Executor, compute_backoff
+from linkstore.engines.cassandra.execution import Executor
+from linkstore.engines.cassandra.limits import PAGE_ROWS, ConcurrencyLimit, LostTime, compute_backoff
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import LostTime, Requests, Statement
+from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.errors import ArgumentError, BackendError, StoreClosedError, StoreUnavailableError
 
 BUSY = OverloadedErrorMessage(code=0x1001, message="too much", info=None)
@@ -151,6 +152,23 @@ def test_levels_and_row_factories_go_with_each_statement():
     assert all(request.query.is_idempotent for request in session.requests)
     assert all(request.row_factory is tuple_factory for request in session.requests)
     assert session.prepared == ["SELECT a FROM t WHERE a = ?"]
+
+
+@pytest.mark.parametrize(
+    ("level", "serial"),
+    [
+        ("LOCAL_QUORUM", "LOCAL_SERIAL"),
+        ("LOCAL_ONE", "LOCAL_SERIAL"),
+        ("QUORUM", "SERIAL"),
+        ("ALL", "SERIAL"),
+    ],
+)
+def test_lightweight_transactions_are_decided_where_writes_are(level, serial):
+    """By a majority of the local datacenter where writes need no other one."""
+    session = FakeSession(echo)
+    Executor(session, CassandraSettings(write_consistency=level)).run(requests("a", level="write"))
+    (request,) = session.requests
+    assert request.query.serial_consistency_level == ConsistencyLevel.name_to_value[serial]
 
 
 def test_nothing_is_set_on_the_session():
@@ -293,6 +311,66 @@ NO_INDEX = ReadFailure(
     failures=1,
     error_code_map={"10.0.0.9": 6},
 )
+
+
+# --- guardrails -------------------------------------------------------------------------------
+
+
+def refuse(name, said):
+    """What a server says whose operator has set a guardrail."""
+    return InvalidRequest(f'[Invalid query] message="Guardrail {name} violated: Aborting query {said}"')
+
+
+def test_pages_are_as_short_as_a_guardrail_demands(run):
+    said = "for table local, page size {} exceeds fail threshold of 1000."
+
+    def serve(request):
+        rows = request.query.fetch_size
+        request.fail(refuse("page_size", said.format(rows))) if (rows or 0) > 1000 else echo(request)
+
+    session = FakeSession(serve)
+    executor = Executor(session)
+    for _ in range(2):
+        assert run(executor, requests(*names(3))) == [[(name,)] for name in names(3)]
+    assert [request.query.fetch_size for request in session.requests][6:] == [1000] * 3
+
+
+@pytest.mark.parametrize("name", ["in_select_cartesian_product", "partition_keys_in_select"])
+def test_keys_are_divided_as_a_guardrail_demands(run, name):
+    """Also where two lists together are too many; what is read or deleted is the same."""
+
+    def serve(request):
+        lists = [value for value in request.values if isinstance(value, list)]
+        keys = len(lists[0]) * len(lists[-1]) if len(lists) == 2 else len(lists[0])
+        if keys > 25:
+            request.fail(refuse(name, f"because of {keys} values, this exceeds fail threshold of 25."))
+        else:
+            request.answer([(tag, bucket) for tag in lists[0] for bucket in lists[-1]])
+
+    session = FakeSession(serve)
+    executor = Executor(session)
+    tags, buckets = names(12), [str(n) for n in range(8)]
+    two = Statement(cql="SELECT a FROM t WHERE a IN ? AND b = ? AND c IN ?", values=(tags, "x", buckets))
+    other = Statement(cql="SELECT a FROM t WHERE a IN ? AND c IN ?", values=(["one"], names(26)))
+    for _ in range(2):
+        first, second = run(executor, Requests(statements=(two, other), what="read"))
+        assert sorted(first) == sorted((tag, bucket) for tag in tags for bucket in buckets)
+        assert sorted(second) == sorted(("one", bucket) for bucket in names(26))
+    refused = [
+        request for request in session.requests if len(request.values[0]) * len(request.values[-1]) > 25
+    ]
+    assert len(refused) == 2, "the second time, nothing is asked that is known to be refused"
+
+
+def test_a_guardrail_that_cannot_be_respected_is_named(run):
+    said = "Detected collection searchable with 70 items, this exceeds the failure threshold of 64."
+    session = FakeSession(lambda request: request.fail(refuse("items_per_collection", said)))
+    with pytest.raises(BackendError, match=r"guardrail items_per_collection .* fewer, .*_fail_threshold"):
+        run(Executor(session), requests("x", level="write"))
+    session = FakeSession(lambda request: request.fail(refuse("tables", "current number of tables 200.")))
+    with pytest.raises(BackendError, match=r"guardrail tables .* Ask the operator"):
+        run(Executor(session), requests("x"))
+    assert len(session.requests) == 1
 
 
 # --- trying again -----------------------------------------------------------------------------

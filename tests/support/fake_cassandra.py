@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -9,8 +10,10 @@ from types import SimpleNamespace
 
 from cassandra import OperationTimedOut
 from cassandra.cluster import ResponseFuture
-from cassandra.cqltypes import UTF8Type
+from cassandra.cqltypes import ListType, UTF8Type
 from cassandra.protocol import RESULT_KIND_PREPARED, ColumnMetadata, ResultMessage
+
+PLACE = re.compile(r"(IN )?\?")
 
 
 class Request:
@@ -120,7 +123,10 @@ class Preparing:
             return
         self._session.prepared.append(cql)
         answer = ResultMessage(RESULT_KIND_PREPARED)
-        columns = [ColumnMetadata("ks", "t", f"c{i}", UTF8Type) for i in range(cql.count("?"))]
+        kinds = [
+            ListType.apply_parameters([UTF8Type]) if list_of else UTF8Type for list_of in PLACE.findall(cql)
+        ]
+        columns = [ColumnMetadata("ks", "t", f"c{i}", kind) for i, kind in enumerate(kinds)]
         answer.query_id, answer.bind_metadata, answer.pk_indexes = cql.encode(), columns, []
         answer.column_metadata, answer.result_metadata_id = [], b""
         cb(answer)

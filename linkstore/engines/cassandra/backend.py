@@ -21,6 +21,7 @@ from linkstore.engines.cassandra.derived import DerivedRows
 from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.lexical import CorpusStatistics, WordSearch
+from linkstore.engines.cassandra.limits import LostTime
 from linkstore.engines.cassandra.members import GroupReader
 from linkstore.engines.cassandra.placement import Placement
 from linkstore.engines.cassandra.reader import CassandraReader
@@ -32,7 +33,7 @@ from linkstore.engines.cassandra.reading import (
 )
 from linkstore.engines.cassandra.repair import RowInspection, read_links
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import LostTime, Tables, can_name_tables
+from linkstore.engines.cassandra.statements import Tables, can_name_tables
 from linkstore.engines.contract import (
     Change,
     Finding,

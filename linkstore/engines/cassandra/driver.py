@@ -45,6 +45,18 @@ _UNTIL_TOLD: Final = 8
 """About five seconds. A node that missed a change of the schema asks for it after up to a minute
 (``cassandra.migration_delay_ms``); until then other nodes can answer."""
 _UNKNOWN_NAME: Final = re.compile(r"\b(?:table|keyspace) '?\w+'? (?:does not|doesn't) exist", re.IGNORECASE)
+_GUARDRAIL: Final = re.compile(r"Guardrail (?P<name>\w+) violated(?:.* threshold of (?P<threshold>\d+)\b)?")
+_GUARDRAIL_ADVICE: Final = {
+    "items_per_collection": (
+        "A document can have only so many metadata fields that filters may ask for: give it fewer, or ask the"
+        " operator to raise items_per_collection_fail_threshold in cassandra.yaml."
+    ),
+    "write_consistency_levels": "Set another write_consistency in CassandraSettings.",
+    "read_consistency_levels": (
+        "Set another read_consistency in CassandraSettings. Nearest-neighbour search needs LOCAL_ONE."
+    ),
+}
+"""What to do about guardrails by name, where more is known than to ask the operator."""
 _LOOK_AT_SERVER: Final = (
     "Check that the server is up (nodetool status) and reachable from here, then try again."
 )
@@ -95,6 +107,7 @@ class Fault:
         tries: Maximum number of attempts within the deadline that fail in this way.
         overload: Whether fewer concurrent statements may help.
         hosts: The nodes that the error names.
+        guardrail: Name and threshold of the server's guardrail that refused the statement.
     """
 
     cause: str
@@ -102,6 +115,7 @@ class Fault:
     tries: int = _ONCE
     overload: bool = False
     hosts: tuple[str, ...] = ()
+    guardrail: tuple[str, int] | None = None
 
 
 def diagnose(error: Any) -> Fault:
@@ -148,11 +162,20 @@ def _diagnose_answer(error: Any, message: str) -> Fault:
             cause = f"the server failed: {error.message}"
             return Fault(cause, "The server's log says more.", _AFTER_A_SERVER_ERROR)
         case cassandra.RequestValidationException() | protocol.ErrorMessage():
+            if met := _GUARDRAIL.search(message):
+                return _diagnose_guardrail(met, message)
             cause = f"the server refused the statement ({message})"
             if _UNKNOWN_NAME.search(message):
                 return Fault(cause, _LOOK_AT_SCHEMA, _UNTIL_TOLD)
             return Fault(cause, "Check that the tables were made by this version of linkstore.")
     return Fault(message, "The server's log may say more.")
+
+
+def _diagnose_guardrail(met: re.Match[str], message: str) -> Fault:
+    name, threshold = met["name"], int(met["threshold"] or 0)
+    cause = f"the guardrail {name} of the server forbids the statement ({message})"
+    advice = _GUARDRAIL_ADVICE.get(name, "Ask the operator to change it in cassandra.yaml.")
+    return Fault(cause, advice, guardrail=(name, threshold))
 
 
 def _diagnose_failure(error: Any) -> Fault:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 import threading
 import time
 from collections import Counter, deque
@@ -40,16 +39,12 @@ from linkstore.engines.cassandra.driver import (
     protocol,
     query,
 )
+from linkstore.engines.cassandra.limits import ConcurrencyLimit, Guardrails, LostTime, compute_backoff
 from linkstore.engines.cassandra.placement import PATIENCE, SilentNodes
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Level, LostTime, Requests, Row, Statement, Tables
+from linkstore.engines.cassandra.statements import Level, Requests, Row, Statement, Tables
 from linkstore.errors import BackendError, StoreClosedError
 
-PAGE_ROWS: Final = 5_000
-"""Rows per page. An answer that cannot have more rows is asked for without pages."""
-_FIRST_WAIT: Final = 0.05
-_LONGEST_WAIT: Final = 2.0
-_RECOVERY_SECONDS: Final = 60.0
 _MIN_ATTEMPT_SECONDS: Final = 0.25
 """Minimum time in seconds for another attempt."""
 _CUSTOM_TYPE_CODE: Final = 0
@@ -65,30 +60,6 @@ class Options(NamedTuple):
     consistency: int
     timeout: float
     deadline: float
-
-
-class ConcurrencyLimit:
-    """The maximum number of concurrent statements: halved by overload, recovers within a minute.
-
-    The operations of a store share it, so an overload slows down later operations too. Threads may call it
-    without a lock. At worst, one of two simultaneous halvings is lost.
-
-    Args:
-        top: The maximum without overload.
-    """
-
-    def __init__(self, top: int) -> None:
-        self._top = top
-        self._eased = (float(top), 0.0)
-
-    def at(self, now: float) -> int:
-        """Return the maximum number of concurrent statements at time ``now`` in seconds, at least 1."""
-        level, since = self._eased
-        return max(1, min(self._top, int(level + self._top * (now - since) / _RECOVERY_SECONDS)))
-
-    def ease(self, now: float) -> None:
-        """Halve the maximum after an overload."""
-        self._eased = (max(1.0, self.at(now) / 2), now)
 
 
 @dataclass(slots=True, eq=False)
@@ -121,6 +92,7 @@ class Flight:
 
     Args:
         requests: The operation.
+        guardrails: How many keys a statement may have.
 
     Attributes:
         lost: The time that the operation has lost to failures.
@@ -132,11 +104,15 @@ class Flight:
         overload: Whether one of them failed by overload.
     """
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, requests: Requests, guardrails: Guardrails) -> None:
         self.requests = requests
         self.lost = requests.lost or LostTime()
-        self.ready = deque(map(Attempts, requests.statements))
-        self.answers = [attempts.rows for attempts in self.ready]
+        self.answers: list[list[Row]] = [[] for _ in requests.statements]
+        self.ready = deque(
+            Attempts(part, rows)
+            for statement, rows in zip(requests.statements, self.answers, strict=True)
+            for part in guardrails.divide(statement)
+        )
         self.running: set[Attempts] = set()
         self.failed: list[Attempts] = []
         self.wait, self.overload = 0.0, False
@@ -200,16 +176,6 @@ class Inbox:
                     await event.wait()
 
 
-def compute_backoff(tries: int) -> float:
-    """Return the seconds to wait after ``tries`` failures: 0.05 doubled each time up to 2, half of it random.
-
-    The random part keeps clients that failed together from coming back together (M. Brooker,
-    Exponential Backoff And Jitter, AWS Architecture Blog, 2015: "equal jitter").
-    """
-    longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(tries - 1, 16))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-
-
 class Executor:
     """Runs requests over a session: with bounded concurrency, page by page, with retries.
 
@@ -233,8 +199,11 @@ class Executor:
         self._name_tables = tables.name_in if tables else str
         self._prepared: dict[str, Any] = {}
         self._silent = SilentNodes()
+        self._guardrails = Guardrails()
         self._policy = policies.RetryPolicy()
         given, levels = self.settings, cassandra.ConsistencyLevel.name_to_value
+        local = given.write_consistency.startswith("LOCAL_")
+        self._serial = levels["LOCAL_SERIAL" if local else "SERIAL"]
         self._patience = min(PATIENCE, given.timeout / 2)
         self._options: dict[Level, Options] = {
             "read": Options(levels[given.read_consistency], given.timeout, given.deadline),
@@ -276,7 +245,7 @@ class Executor:
 
     def _run_all(self, requests: Requests) -> Operation[list[list[Row]]]:
         """Run statements whose texts are prepared, or prepare texts."""
-        flight, inbox = Flight(requests), Inbox()
+        flight, inbox = Flight(requests, self._guardrails), Inbox()
         levels = {statement.level for statement in requests.statements}
         limit = self._writing if "write" in levels else self._reading
         while flight.ready or flight.running or flight.failed:
@@ -358,9 +327,11 @@ class Executor:
             else:
                 bound.bind(statement.values)
         bound.consistency_level = self._options[statement.level].consistency
+        bound.serial_consistency_level = self._serial  # of lightweight transactions alone
         bound.retry_policy = self._policy
         bound.is_idempotent = True
-        bound.fetch_size = PAGE_ROWS if statement.limit is None or statement.limit > PAGE_ROWS else None
+        rows = self._guardrails.page_rows
+        bound.fetch_size = rows if statement.limit is None or statement.limit > rows else None
         return bound
 
     def _take(self, flight: Flight, attempts: Attempts, future: Any, is_error: bool, result: Any) -> None:
@@ -377,6 +348,10 @@ class Executor:
             flight.take_page(attempts, future, result or [])
             return
         fault, host = diagnose(result), getattr(future, "coordinator_host", None)
+        rows = getattr(getattr(future, "query", None), "fetch_size", None)
+        if allowed := self._guardrails.adapt(attempts.statement, fault.guardrail, rows or 0):
+            flight.ready.extendleft(replace(attempts, statement=part) for part in allowed)
+            return
         flight.wait = max(flight.wait, self._find_wait(attempts, fault, result, flight, host))
         flight.overload |= fault.overload
         flight.failed.append(attempts)

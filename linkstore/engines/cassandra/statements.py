@@ -21,6 +21,7 @@ from string import Template
 from typing import Any, Final, Literal
 
 from linkstore.core.plans import Operation
+from linkstore.engines.cassandra.limits import LostTime
 from linkstore.errors import BackendError
 
 Level = Literal["read", "write", "one", "schema", "prepare"]
@@ -52,27 +53,6 @@ class Statement:
     level: Level = "read"
     routing: bytes | None = None
     limit: int | None = None
-
-
-class LostTime:
-    """The seconds that an operation has lost to failures, less those in which nothing failed since.
-
-    So an operation that fails again and again ends after its deadline, however many statements it has, and a
-    long one on a busy server does not end because it is long.
-    """
-
-    def __init__(self) -> None:
-        self._seconds = 0.0
-        self._counted = 0.0
-
-    def at(self, since: float, now: float) -> float:
-        """Return the lost seconds if a statement fails that was first sent at ``since``."""
-        since = max(since, self._counted)
-        return max(0.0, self._seconds - (since - self._counted)) + now - since
-
-    def add(self, since: float, now: float) -> None:
-        """Count a statement that succeeded only now."""
-        self._seconds, self._counted = self.at(since, now), now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
