@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import subprocess
 import sys
 import threading
 import time
 import weakref
 from dataclasses import replace
+from itertools import combinations, product
 
 import pytest
 
@@ -22,6 +24,7 @@ from cassandra import (
     OperationTimedOut,
     ReadFailure,
     ReadTimeout,
+    Unauthorized,
     Unavailable,
     WriteFailure,
 )
@@ -31,9 +34,10 @@ from cassandra.protocol import OverloadedErrorMessage, ServerError, SyntaxExcept
 from cassandra.query import tuple_factory
 from fake_cassandra import FakeSession
 
+from linkstore.engines.cassandra.driver import diagnose
 from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.limits import PAGE_ROWS, ConcurrencyLimit, LostTime, compute_backoff
-from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.settings import READ_LEVELS, WRITE_LEVELS, CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.errors import ArgumentError, BackendError, StoreClosedError, StoreUnavailableError
 
@@ -471,6 +475,28 @@ def test_after_the_deadline_the_error_names_host_operation_cause_and_remedy(run,
     assert e.value.__cause__ is error
 
 
+def fail_with(kind, codes=None):
+    """A read or a write on which a replica failed, for reasons given by their codes."""
+    counts = {"consistency": 6, "required_responses": 2, "received_responses": 1, "failures": 1}
+    return kind("failed", **counts, error_code_map=codes)
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "untold"),
+    [
+        (fail_with(ReadFailure, {"10.0.0.9": 1}), "a minute for members and words; .* ten days", "try again"),
+        (Unauthorized("no MODIFY permission"), "SELECT and MODIFY to use it, .* CREATE and MODIFY", "Grant"),
+        (UNTOLD[0], "linkstore repair makes", "drop the store"),
+        (fail_with(WriteFailure), "concurrent_writes: 2", "tombstone"),
+        (fail_with(ReadFailure), "server's log says why", "concurrent_writes"),
+    ],
+)
+def test_advice_is_true_and_does_no_harm(error, told, untold):
+    advice = diagnose(error).advice
+    assert re.search(told, advice)
+    assert untold not in advice
+
+
 def test_a_login_that_fails_on_all_nodes_is_not_tried_again(run):
     error = NoHostAvailable("none", {"10.0.0.9:9042": AuthenticationFailed("bad")})
     session = FakeSession(lambda request: request.fail(error))
@@ -804,9 +830,42 @@ def test_settings_that_cannot_work_are_refused_early(wrong):
         CassandraSettings(**wrong)
 
 
-def test_the_levels_known_are_levels_of_the_driver():
-    from linkstore.engines.cassandra.settings import READ_LEVELS, WRITE_LEVELS
+def replicas_of(level, homes):
+    """The fewest replicas that may answer at a level, for a client of datacenter 0: sets of replicas.
 
+    Args:
+        level: The level.
+        homes: The datacenter of each replica.
+    """
+    everywhere = range(len(homes))
+    local = [at for at in everywhere if homes[at] == 0]
+    number = {"ONE": 1, "TWO": 2, "THREE": 3, "ALL": len(homes), "QUORUM": len(homes) // 2 + 1}
+    if level.startswith("LOCAL_"):
+        return list(combinations(local, 1 if level == "LOCAL_ONE" else len(local) // 2 + 1))
+    if level != "EACH_QUORUM":
+        return list(combinations(everywhere, number[level]))
+    each = [[at for at in everywhere if homes[at] == of] for of in set(homes)]
+    choices = [combinations(those, len(those) // 2 + 1) for those in each]
+    return [sum(chosen, ()) for chosen in product(*choices)]
+
+
+@pytest.mark.parametrize("datacenters", [1, 2])
+def test_reads_see_writes_where_the_replicas_overlap(datacenters):
+    """Compared with all choices of replicas, three in each datacenter."""
+    homes = [of for of in range(datacenters) for _ in range(3)]
+    for read, write in product(READ_LEVELS, WRITE_LEVELS):
+        overlap = all(
+            set(asked) & set(written)
+            for asked in replicas_of(read, homes)
+            for written in replicas_of(write, homes)
+        )
+        if {"TWO", "THREE"} & {read, write} and "ALL" not in (read, write):
+            overlap = False  # with more copies
+        settings = CassandraSettings(read_consistency=read, write_consistency=write)
+        assert settings.reads_see_writes(datacenters) == overlap, (read, write)
+
+
+def test_the_levels_known_are_levels_of_the_driver():
     assert set(READ_LEVELS) | set(WRITE_LEVELS) <= set(ConsistencyLevel.name_to_value)
 
 

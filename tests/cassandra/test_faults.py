@@ -89,7 +89,7 @@ class TestASession:
                 assert (unpack_vector(got[2]) == wrote[3]).all()
 
     def test_pages_of_one_row_give_the_same(self, cassandra_session, filled, monkeypatch):
-        monkeypatch.setattr("linkstore.engines.cassandra.execution.PAGE_ROWS", 7)
+        monkeypatch.setattr("linkstore.engines.cassandra.limits.PAGE_ROWS", 7)
         keyspace, _ = filled
         executor = Executor(cassandra_session)
         (found,) = asyncio.run(executor.arun(read(keyspace)))

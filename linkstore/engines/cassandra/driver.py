@@ -67,9 +67,14 @@ _LOOK_AT_LOAD: Final = (
 _LOOK_AT_REPLICAS: Final = (
     "Bring the missing nodes back (nodetool status), or use a consistency level that needs fewer of them."
 )
-_LOOK_AT_LOG: Final = (
-    "The server's log says why. A small server refuses concurrent writes to a vector index;"
-    " concurrent_writes: 2 in its cassandra.yaml cures that."
+_LOOK_AT_LOG: Final = "The server's log says why."
+_LOOK_AT_WRITES: Final = (
+    f"{_LOOK_AT_LOG} A small server refuses concurrent writes to a vector index; concurrent_writes: 2 in its"
+    " cassandra.yaml cures that."
+)
+_LOOK_AT_ROLE: Final = (
+    "A role needs SELECT on the tables of a store to read it, SELECT and MODIFY to use it, and CREATE"
+    " and MODIFY on the keyspace to create it."
 )
 _TOO_MANY_TOMBSTONES: Final = 1
 """The code READ_TOO_MANY_TOMBSTONES of the native protocol."""
@@ -82,14 +87,15 @@ _LOOK_AT_INDEX: Final = (
     " system_views.sai_column_indexes of each node says whether it is done: try again then."
 )
 _LOOK_AT_TOMBSTONES: Final = (
-    "Members and words that were deleted no longer count after gc_grace_seconds of their tables, which is a"
-    " minute unless you changed it: try again then. If it lasts, compact the table (nodetool compact), or"
-    " raise the threshold."
+    "Deleted and expired rows count until gc_grace_seconds of their table have passed and it was"
+    " compacted: a minute for members and words; for the other tables three hours in a store made with a"
+    " ttl, else ten days. Raise the threshold for a time, or lower gc_grace_seconds of the table (not"
+    " below the longest outage of a node that is not repaired afterwards) and run nodetool compact."
 )
 _LOOK_AT_SCHEMA: Final = (
     "It was dropped or changed, or a node has not been told of that yet: nodetool describecluster shows"
-    " whether the nodes agree on the schema. A table that was dropped comes back only from a backup; without"
-    " one, drop the store's other tables too, and index its sources again."
+    " whether the nodes agree on the schema. If the table is that of members or words, linkstore repair"
+    " makes and writes it again. Restore any other from a backup."
 )
 _LOOK_AT_LOGIN: Final = (
     "Check the user name and the password: those of the session's auth_provider or, for a URL, those in the"
@@ -135,7 +141,7 @@ def diagnose(error: Any) -> Fault:
         case cluster.NoHostAvailable():
             return _diagnose_all_hosts(error)
         case cassandra.Unauthorized():
-            return Fault(message, "Grant the role SELECT, MODIFY and CREATE on the keyspace.")
+            return Fault(message, _LOOK_AT_ROLE)
         case cassandra.AuthenticationFailed():
             return Fault(f"the login failed ({message})", _LOOK_AT_LOGIN)
     return _diagnose_answer(error, message)
@@ -190,7 +196,8 @@ def _diagnose_failure(error: Any) -> Fault:
         return Fault(cause, _LOOK_AT_SCHEMA, _NO_LIMIT)
     failed, needed = error.failures, error.required_responses
     cause = f"{failed} replicas failed on it, and {_format_level(error)} needs {needed} that succeed"
-    return Fault(cause, _LOOK_AT_LOG, _NO_LIMIT, overload=True)
+    advice = _LOOK_AT_WRITES if isinstance(error, cassandra.WriteFailure) else _LOOK_AT_LOG
+    return Fault(cause, advice, _NO_LIMIT, overload=True)
 
 
 def _diagnose_all_hosts(error: Any) -> Fault:

@@ -284,7 +284,6 @@ class Executor:
             raise BackendError(message) from error
         attempts.future = future
         future.query_plan = self._silent.plan(future.query_plan, now)
-        self.session._on_request(future)  # noqa: SLF001 - as the driver's execute_async does
         future.send_request()
         put = partial(inbox.put, attempts, future)
         future.add_callbacks(partial(put, False), partial(put, True))
@@ -304,6 +303,7 @@ class Executor:
         )
         future.row_factory = query.tuple_factory
         future._protocol_handler = _PackedHandler  # noqa: SLF001 - see above
+        self.session._on_request(future)  # noqa: SLF001 - see above
         return future
 
     def _keep_time(self, running: Iterable[Attempts], now: float) -> None:

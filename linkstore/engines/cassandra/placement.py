@@ -71,6 +71,11 @@ class Placement:
         """Whether partitions have several replicas, True if this is not known."""
         return len(self._cluster.metadata.get_replicas(self._keyspace, b"any")) != 1
 
+    @property
+    def datacenters(self) -> int:
+        """The number of datacenters, at least 1."""
+        return max(1, len({host.datacenter for host in self._cluster.metadata.all_hosts()}))
+
     @staticmethod
     def compute_token(key: bytes) -> int:
         """Return the token of a partition by its routing key."""
