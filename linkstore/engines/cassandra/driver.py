@@ -97,6 +97,12 @@ _LOOK_AT_SCHEMA: Final = (
     " whether the nodes agree on the schema. If the table is that of members or words, linkstore repair"
     " makes and writes it again. Restore any other from a backup."
 )
+_TLS: Final = "[SSL: "
+"""What the driver keeps of an error of Python's module ssl."""
+_LOOK_AT_TLS: Final = (
+    "Check the certificates: ca=… in the URL names the file of who signed those of the nodes, and"
+    " tls=verify-ca does not ask whether they name the hosts."
+)
 _LOOK_AT_LOGIN: Final = (
     "Check the user name and the password: those of the session's auth_provider or, for a URL, those in the"
     " environment variables LINKSTORE_CASSANDRA_USERNAME and LINKSTORE_CASSANDRA_PASSWORD."
@@ -133,6 +139,8 @@ def diagnose(error: Any) -> Fault:
             return Fault("no answer came in time", _LOOK_AT_SERVER, _NO_LIMIT, overload=True, hosts=hosts)
         case connection.ProtocolVersionUnsupported():
             return Fault(message, "linkstore needs Apache Cassandra 5.0 or Astra DB.")
+        case OSError() if _TLS in message:
+            return Fault(f"no encrypted connection came about ({message})", _LOOK_AT_TLS)
         case _ if isinstance(error, _LOST):
             cause = f"the connection was lost or refused ({message})"
             endpoint = getattr(error, "endpoint", None)
