@@ -41,7 +41,8 @@ from linkstore.engines.cassandra.derived import (
     compute_stamp,
     derive_postings,
 )
-from linkstore.engines.cassandra.execution import Executor, Placement
+from linkstore.engines.cassandra.execution import Executor
+from linkstore.engines.cassandra.placement import Placement
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import CREATE_WORD_TABLE, WORD_ROWS, Requests, Statement, Tables

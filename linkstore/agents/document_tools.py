@@ -30,16 +30,7 @@ from linkstore.core.documents import is_storable
 from linkstore.core.filters import parse_filter
 from linkstore.core.hits import Chain, Hit, Hits, Triple, get_page
 from linkstore.core.links import LINKS_KEY, as_link, get_links
-from linkstore.core.plans import (
-    Documents,
-    Find,
-    Nearest,
-    Plan,
-    StoredDocument,
-    Vectors,
-    ask,
-    read_documents,
-)
+from linkstore.core.plans import Documents, Find, Nearest, Plan, StoredDocument, Vectors, ask, read_documents
 from linkstore.core.text import is_unicode, tokenize
 from linkstore.errors import DocumentError, StrategyError, UnknownNameError
 from linkstore.store.documents import as_document

@@ -34,14 +34,7 @@ from linkstore.agents.lookups import settle_elements
 from linkstore.agents.model_calls import MalformedOutput, OutputModel
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require_having
-from linkstore.core.calls import (
-    Operation,
-    arun,
-    call,
-    call_engine,
-    run,
-    run_in_thread,
-)
+from linkstore.core.calls import Operation, arun, call, call_engine, run, run_in_thread
 from linkstore.core.processes import infrequent_gc
 from linkstore.embeddings.names import name_embedding
 from linkstore.errors import DocumentError, EmbeddingError, ExtractionError, StoreNotFoundError

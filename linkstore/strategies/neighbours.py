@@ -9,16 +9,7 @@ import numpy as np
 
 from linkstore.core.arrays import Floats, Ints
 from linkstore.core.links import LINKS_KEY, Link, parse_links
-from linkstore.core.plans import (
-    Documents,
-    Find,
-    Ids,
-    Plan,
-    Side,
-    Tags,
-    Vectors,
-    ask,
-)
+from linkstore.core.plans import Documents, Find, Ids, Plan, Side, Tags, Vectors, ask
 from linkstore.strategies.traversal import follow_links
 
 MAX_SHOWN_MEMBERS: Final = 1000

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import subprocess
 import sys
 import threading
 import time
 import weakref
 from dataclasses import replace
+from itertools import combinations, product
 
 import pytest
 
@@ -22,6 +24,7 @@ from cassandra import (
     OperationTimedOut,
     ReadFailure,
     ReadTimeout,
+    Unauthorized,
     Unavailable,
     WriteFailure,
 )
@@ -31,8 +34,10 @@ from cassandra.protocol import OverloadedErrorMessage, ServerError, SyntaxExcept
 from cassandra.query import tuple_factory
 from fake_cassandra import FakeSession
 
-from linkstore.engines.cassandra.execution import PAGE_ROWS, ConcurrencyLimit, Executor, compute_backoff
-from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.cassandra.driver import diagnose
+from linkstore.engines.cassandra.execution import Executor
+from linkstore.engines.cassandra.limits import PAGE_ROWS, ConcurrencyLimit, LostTime, compute_backoff
+from linkstore.engines.cassandra.settings import READ_LEVELS, WRITE_LEVELS, CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.errors import ArgumentError, BackendError, StoreClosedError, StoreUnavailableError
 
@@ -153,6 +158,23 @@ def test_levels_and_row_factories_go_with_each_statement():
     assert session.prepared == ["SELECT a FROM t WHERE a = ?"]
 
 
+@pytest.mark.parametrize(
+    ("level", "serial"),
+    [
+        ("LOCAL_QUORUM", "LOCAL_SERIAL"),
+        ("LOCAL_ONE", "LOCAL_SERIAL"),
+        ("QUORUM", "SERIAL"),
+        ("ALL", "SERIAL"),
+    ],
+)
+def test_lightweight_transactions_are_decided_where_writes_are(level, serial):
+    """By a majority of the local datacenter where writes need no other one."""
+    session = FakeSession(echo)
+    Executor(session, CassandraSettings(write_consistency=level)).run(requests("a", level="write"))
+    (request,) = session.requests
+    assert request.query.serial_consistency_level == ConsistencyLevel.name_to_value[serial]
+
+
 def test_nothing_is_set_on_the_session():
     session = FakeSession(echo)
     executor = Executor(session)
@@ -177,7 +199,7 @@ def test_pages_may_be_taken_one_by_one(run):
     assert taken == [[("a",)], [("b",)]]
 
 
-def test_a_text_is_prepared_once_for_all_threads():
+def test_a_text_is_prepared_once_and_by_threads_that_meet_it_at_once():
     session = FakeSession(echo)
     executor = Executor(session)
     session.on_prepare = lambda cql: time.sleep(0.02)
@@ -186,8 +208,10 @@ def test_a_text_is_prepared_once_for_all_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(session.prepared) == 1
     assert len(session.requests) == 8
+    assert 1 <= (begun := len(session.prepared)) <= 8
+    executor.run(requests("a"))
+    assert len(session.prepared) == begun
 
 
 async def test_preparing_does_not_block_the_event_loop():
@@ -293,6 +317,66 @@ NO_INDEX = ReadFailure(
 )
 
 
+# --- guardrails -------------------------------------------------------------------------------
+
+
+def refuse(name, said):
+    """What a server says whose operator has set a guardrail."""
+    return InvalidRequest(f'[Invalid query] message="Guardrail {name} violated: Aborting query {said}"')
+
+
+def test_pages_are_as_short_as_a_guardrail_demands(run):
+    said = "for table local, page size {} exceeds fail threshold of 1000."
+
+    def serve(request):
+        rows = request.query.fetch_size
+        request.fail(refuse("page_size", said.format(rows))) if (rows or 0) > 1000 else echo(request)
+
+    session = FakeSession(serve)
+    executor = Executor(session)
+    for _ in range(2):
+        assert run(executor, requests(*names(3))) == [[(name,)] for name in names(3)]
+    assert [request.query.fetch_size for request in session.requests][6:] == [1000] * 3
+
+
+@pytest.mark.parametrize("name", ["in_select_cartesian_product", "partition_keys_in_select"])
+def test_keys_are_divided_as_a_guardrail_demands(run, name):
+    """Also where two lists together are too many; what is read or deleted is the same."""
+
+    def serve(request):
+        lists = [value for value in request.values if isinstance(value, list)]
+        keys = len(lists[0]) * len(lists[-1]) if len(lists) == 2 else len(lists[0])
+        if keys > 25:
+            request.fail(refuse(name, f"because of {keys} values, this exceeds fail threshold of 25."))
+        else:
+            request.answer([(tag, bucket) for tag in lists[0] for bucket in lists[-1]])
+
+    session = FakeSession(serve)
+    executor = Executor(session)
+    tags, buckets = names(12), [str(n) for n in range(8)]
+    two = Statement(cql="SELECT a FROM t WHERE a IN ? AND b = ? AND c IN ?", values=(tags, "x", buckets))
+    other = Statement(cql="SELECT a FROM t WHERE a IN ? AND c IN ?", values=(["one"], names(26)))
+    for _ in range(2):
+        first, second = run(executor, Requests(statements=(two, other), what="read"))
+        assert sorted(first) == sorted((tag, bucket) for tag in tags for bucket in buckets)
+        assert sorted(second) == sorted(("one", bucket) for bucket in names(26))
+    refused = [
+        request for request in session.requests if len(request.values[0]) * len(request.values[-1]) > 25
+    ]
+    assert len(refused) == 2, "the second time, nothing is asked that is known to be refused"
+
+
+def test_a_guardrail_that_cannot_be_respected_is_named(run):
+    said = "Detected collection searchable with 70 items, this exceeds the failure threshold of 64."
+    session = FakeSession(lambda request: request.fail(refuse("items_per_collection", said)))
+    with pytest.raises(BackendError, match=r"guardrail items_per_collection .* fewer, .*_fail_threshold"):
+        run(Executor(session), requests("x", level="write"))
+    session = FakeSession(lambda request: request.fail(refuse("tables", "current number of tables 200.")))
+    with pytest.raises(BackendError, match=r"guardrail tables .* Ask the operator"):
+        run(Executor(session), requests("x"))
+    assert len(session.requests) == 1
+
+
 # --- trying again -----------------------------------------------------------------------------
 
 
@@ -391,6 +475,28 @@ def test_after_the_deadline_the_error_names_host_operation_cause_and_remedy(run,
     assert e.value.__cause__ is error
 
 
+def fail_with(kind, codes=None):
+    """A read or a write on which a replica failed, for reasons given by their codes."""
+    counts = {"consistency": 6, "required_responses": 2, "received_responses": 1, "failures": 1}
+    return kind("failed", **counts, error_code_map=codes)
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "untold"),
+    [
+        (fail_with(ReadFailure, {"10.0.0.9": 1}), "a minute for members and words; .* ten days", "try again"),
+        (Unauthorized("no MODIFY permission"), "SELECT and MODIFY to use it, .* CREATE and MODIFY", "Grant"),
+        (UNTOLD[0], "linkstore repair makes", "drop the store"),
+        (fail_with(WriteFailure), "concurrent_writes: 2", "tombstone"),
+        (fail_with(ReadFailure), "server's log says why", "concurrent_writes"),
+    ],
+)
+def test_advice_is_true_and_does_no_harm(error, told, untold):
+    advice = diagnose(error).advice
+    assert re.search(told, advice)
+    assert untold not in advice
+
+
 def test_a_login_that_fails_on_all_nodes_is_not_tried_again(run):
     error = NoHostAvailable("none", {"10.0.0.9:9042": AuthenticationFailed("bad")})
     session = FakeSession(lambda request: request.fail(error))
@@ -425,6 +531,53 @@ def test_an_attempt_is_given_up_in_time_while_others_are_answered(run):
     assert session.requests[0].timed_out == pytest.approx(0.3, abs=0.25)
 
 
+NODES = ("10.0.0.7:9042", "10.0.0.8:9042", "10.0.0.9:9042")
+
+
+def answer_unless(*hanging):
+    """Answer what is sent to other nodes than these."""
+    return lambda request: request.attempted_hosts[-1] in hanging or echo(request)
+
+
+def test_a_node_that_hangs_is_waited_for_once(run):
+    """The next node is asked too, and what is sent later does not ask the silent one first."""
+    session = FakeSession(answer_unless(NODES[0]), nodes=NODES)
+    executor = Executor(session, CassandraSettings(timeout=0.6))
+    began = time.monotonic()
+    for _ in range(5):
+        assert run(executor, requests("a", "b")) == [[("a",)], [("b",)]]
+    assert time.monotonic() - began == pytest.approx(0.3, abs=0.25)
+    asked = [request.attempted_hosts for request in session.requests]
+    assert asked[:2] == [[*NODES[:2]]] * 2
+    assert asked[2:] == [[NODES[1]]] * 8
+
+
+def test_a_text_is_prepared_by_another_node_if_one_hangs(run):
+    session = FakeSession(answer_unless(NODES[0]), nodes=NODES)
+    session._pools[NODES[0]]._answer = lambda cql, cb: None
+    began = time.monotonic()
+    assert run(Executor(session, CassandraSettings(timeout=0.6)), requests("a")) == [[("a",)]]
+    assert time.monotonic() - began < 0.6
+    assert session.prepared == ["SELECT a FROM t WHERE a = ?"]
+
+
+def test_nodes_that_are_all_slow_are_not_asked_twice_for_ever(run):
+    session = FakeSession(lambda request: time.sleep(0.25) or echo(request), nodes=NODES)
+    executor = Executor(session, CassandraSettings(timeout=0.4))
+    run(executor, requests("a"))
+    for _ in range(3):
+        run(executor, requests("b"))
+    assert [len(request.attempted_hosts) for request in session.requests[2:]] == [1, 1]
+
+
+def test_changes_of_the_schema_are_made_by_one_node():
+    """Two nodes that make one table at once may disagree on it."""
+    session = FakeSession(lambda request: time.sleep(0.5) or echo(request), nodes=NODES)
+    executor = Executor(session, CassandraSettings(timeout=0.4))
+    executor.run(Requests(statements=(Statement(cql="CREATE", level="schema"),), what="create"))
+    assert [request.attempted_hosts for request in session.requests] == [[NODES[0]]]
+
+
 def test_an_attempt_may_take_no_longer_than_is_left_of_the_deadline(run):
     session = FakeSession(lambda request: None)
     with pytest.raises(StoreUnavailableError):
@@ -435,8 +588,8 @@ def test_an_attempt_may_take_no_longer_than_is_left_of_the_deadline(run):
     assert timeouts[-1] < 0.6
 
 
-def test_each_statement_has_its_own_deadline(run):
-    """A long ingest is not given up because it is long."""
+def test_a_long_ingest_is_not_given_up_because_it_is_long(run):
+    """What fails meanwhile loses little time."""
     failures = {"n0": 2, "n4": 2}
 
     def serve(request):
@@ -447,6 +600,26 @@ def test_each_statement_has_its_own_deadline(run):
     session = FakeSession(serve, delay=0.1)
     executor = Executor(session, CassandraSettings(in_flight=1, deadline=2.0))
     assert run(executor, requests(*names(26))) == [[(name,)] for name in names(26)]
+
+
+def recover_often(run, pause):
+    """One operation of requests after one another, of which each fails for a while, and not for too long."""
+    session = FakeSession(lambda request: request.fail(BUSY) if request.number % 4 < 3 else echo(request))
+    executor, lost = Executor(session, CassandraSettings(deadline=1.2)), LostTime()
+    for _ in range(6):
+        run(executor, replace(requests("x"), lost=lost))
+        time.sleep(pause)
+
+
+def test_the_deadline_is_that_of_a_whole_operation(run):
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailableError, match="overloaded"):
+        recover_often(run, 0)
+    assert 0.5 < time.monotonic() - began < 2
+
+
+def test_time_without_failures_makes_up_for_what_was_lost(run):
+    recover_often(run, 0.5)
 
 
 def test_preparing_is_tried_again_and_refused_at_once(run):
@@ -657,9 +830,42 @@ def test_settings_that_cannot_work_are_refused_early(wrong):
         CassandraSettings(**wrong)
 
 
-def test_the_levels_known_are_levels_of_the_driver():
-    from linkstore.engines.cassandra.settings import READ_LEVELS, WRITE_LEVELS
+def replicas_of(level, homes):
+    """The fewest replicas that may answer at a level, for a client of datacenter 0: sets of replicas.
 
+    Args:
+        level: The level.
+        homes: The datacenter of each replica.
+    """
+    everywhere = range(len(homes))
+    local = [at for at in everywhere if homes[at] == 0]
+    number = {"ONE": 1, "TWO": 2, "THREE": 3, "ALL": len(homes), "QUORUM": len(homes) // 2 + 1}
+    if level.startswith("LOCAL_"):
+        return list(combinations(local, 1 if level == "LOCAL_ONE" else len(local) // 2 + 1))
+    if level != "EACH_QUORUM":
+        return list(combinations(everywhere, number[level]))
+    each = [[at for at in everywhere if homes[at] == of] for of in set(homes)]
+    choices = [combinations(those, len(those) // 2 + 1) for those in each]
+    return [sum(chosen, ()) for chosen in product(*choices)]
+
+
+@pytest.mark.parametrize("datacenters", [1, 2])
+def test_reads_see_writes_where_the_replicas_overlap(datacenters):
+    """Compared with all choices of replicas, three in each datacenter."""
+    homes = [of for of in range(datacenters) for _ in range(3)]
+    for read, write in product(READ_LEVELS, WRITE_LEVELS):
+        overlap = all(
+            set(asked) & set(written)
+            for asked in replicas_of(read, homes)
+            for written in replicas_of(write, homes)
+        )
+        if {"TWO", "THREE"} & {read, write} and "ALL" not in (read, write):
+            overlap = False  # with more copies
+        settings = CassandraSettings(read_consistency=read, write_consistency=write)
+        assert settings.reads_see_writes(datacenters) == overlap, (read, write)
+
+
+def test_the_levels_known_are_levels_of_the_driver():
     assert set(READ_LEVELS) | set(WRITE_LEVELS) <= set(ConsistencyLevel.name_to_value)
 
 

@@ -20,7 +20,8 @@ from cassandra.query import dict_factory
 from cassandra_server import connect as raw_connect
 
 from linkstore.engines.cassandra.codec import unpack_vector
-from linkstore.engines.cassandra.execution import Executor, Placement
+from linkstore.engines.cassandra.execution import Executor
+from linkstore.engines.cassandra.placement import Placement
 from linkstore.engines.cassandra.session import connect_session, resolve_session
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement
@@ -88,7 +89,7 @@ class TestASession:
                 assert (unpack_vector(got[2]) == wrote[3]).all()
 
     def test_pages_of_one_row_give_the_same(self, cassandra_session, filled, monkeypatch):
-        monkeypatch.setattr("linkstore.engines.cassandra.execution.PAGE_ROWS", 7)
+        monkeypatch.setattr("linkstore.engines.cassandra.limits.PAGE_ROWS", 7)
         keyspace, _ = filled
         executor = Executor(cassandra_session)
         (found,) = asyncio.run(executor.arun(read(keyspace)))

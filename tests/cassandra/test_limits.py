@@ -12,6 +12,7 @@ from linkstore import Link, LinkStore, add_links
 from linkstore.core import calls
 from linkstore.engines.cassandra.reading import FIRST_TOKEN, DocumentScan
 from linkstore.engines.cassandra.settings import CassandraSettings
+from linkstore.engines.contract import Change, PageEntry
 from linkstore.errors import BackendError, DocumentError, StoreBusyError
 from linkstore.strategies import Similarity
 
@@ -47,6 +48,19 @@ def test_a_longer_id_is_an_id_that_no_document_has(opened) -> None:
     assert [hit.document.id for hit in opened.search("a", initial_roots=[name])] == ["a"]
     opened.delete([name, "a"])
     assert opened.survey().documents == 0
+
+
+def test_all_requests_of_a_call_share_its_deadline(opened, monkeypatch) -> None:
+    executor, lost = opened.backend._executor, []
+    run = executor.run
+    monkeypatch.setattr(executor, "run", lambda requests: lost.append(requests.lost) or run(requests))
+    backend, change = opened.backend, Change(put_pages=[PageEntry(source="s", url="u", digest="d", ids=())])
+    backend.run(backend.write(change))
+    assert len(lost) > 3
+    assert len(set(lost)) == 1
+    assert None not in lost
+    backend.run(backend.pages("s"))
+    assert len(set(lost)) == 2
 
 
 @pytest.mark.parametrize("letter", ["a", "😀"])

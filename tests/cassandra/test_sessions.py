@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 import cassio.config
+from cassandra import cluster
 from cassandra.connection import ConnectionShutdown
 from cassandra.cqltypes import Int32Type, UTF8Type
 from cassandra.metadata import KeyspaceMetadata, Metadata
@@ -20,7 +21,7 @@ from cassandra.protocol import ColumnMetadata
 from cassandra.query import PreparedStatement
 from fake_cassandra import FakeSession
 
-from linkstore.engines.cassandra.execution import Placement
+from linkstore.engines.cassandra.placement import Placement
 from linkstore.engines.cassandra.session import StoreAddress, connect_session, parse_address, resolve_session
 from linkstore.errors import BackendError, StoreUnavailableError
 
@@ -69,6 +70,54 @@ def test_a_password_in_a_url_is_refused_and_not_repeated():
     assert "secret" not in error.value.message
 
 
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        ("tls=verify-full", {"tls": "verify-full"}),
+        ("tls=verify-ca&ca=/etc/my%20ca.pem", {"tls": "verify-ca", "ca": "/etc/my ca.pem"}),
+        ("cert=c.pem&key=k.pem", {"tls": "verify-full", "cert": "c.pem", "key": "k.pem"}),
+    ],
+)
+def test_a_url_says_how_connections_are_encrypted(query, options):
+    expected = StoreAddress(hosts=(("h", 9042),), keyspace="ks", table="t", **options)
+    assert parse_address(f"cassandra://h/ks/t?{query}") == expected
+
+
+def test_a_url_names_a_bundle_in_place_of_hosts():
+    address = parse_address("cassandra:///ks/t?bundle=/home/me/secure.zip")
+    assert (address.hosts, address.bundle, str(address)) == ((), "/home/me/secure.zip", "/home/me/secure.zip")
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("cassandra://h/ks/t?pasword=hunter2", "unknown in the URL of a store: pasword; use tls, ca, cert"),
+        ("cassandra://h/ks/t?tls=hunter2", "tls .* must be verify-full or verify-ca"),
+        ("cassandra://h/ks/t?key=hunter2", "cert and key need each other"),
+        ("cassandra://h/ks/t?ca=", "ca has no value"),
+        ("cassandra://h/ks/t?bundle=b.zip", "a bundle has hosts"),
+        ("cassandra:///ks/t?bundle=b.zip&ca=x", "a bundle has hosts"),
+        ("cassandra://me:hunter2/ks/t", "'me:…' in a URL is not a host"),
+        ("cassandra://h/ks?password=hunter2", "not the URL of a Cassandra store"),
+        ("cassandra://me:hunter2/ks", "not the URL of a Cassandra store"),
+    ],
+)
+def test_what_is_wrong_in_a_url_is_said_and_no_secret_is_repeated(url, message):
+    with pytest.raises(BackendError, match=message) as error:
+        parse_address(url)
+    assert "hunter2" not in error.value.message
+
+
+def test_nodes_that_are_found_have_the_port_of_all_hosts_and_else_the_default(monkeypatch):
+    options = []
+    monkeypatch.setattr(cluster, "Cluster", lambda **given: options.append(given) or 1 / 0)
+    for hosts in ("a:9043,b:9043", "a:9043,b:9044"):
+        with pytest.raises(ZeroDivisionError):
+            connect_session(f"cassandra://{hosts}/ks/t")
+    assert [given["port"] for given in options] == [9043, 9042]
+    assert [given["ssl_context"] for given in options] == [None, None]
+
+
 # --- connecting -------------------------------------------------------------------------------
 
 
@@ -82,6 +131,20 @@ def test_a_closed_port_is_said_with_host_and_advice():
 def test_a_host_that_is_not_known_is_said():
     with pytest.raises(StoreUnavailableError, match=r"nowhere\.invalid:9042.*spelling"):
         connect_session("cassandra://nowhere.invalid/ks/t")
+
+
+@pytest.mark.parametrize("content", [None, b"no zip", b""])
+def test_a_bundle_that_cannot_be_read_is_named(tmp_path, content):
+    bundle = tmp_path / "secure.zip"
+    if content is not None:
+        bundle.write_bytes(content)
+    with pytest.raises(BackendError, match=r"bundle .*secure\.zip cannot be read .*: download it again"):
+        connect_session(f"cassandra:///ks/t?bundle={bundle}")
+
+
+def test_certificates_that_cannot_be_read_are_named(tmp_path):
+    with pytest.raises(BackendError, match=r"certificates for h:9042 cannot be read .*: check .*ca\.pem"):
+        connect_session(f"cassandra://h/ks/t?ca={tmp_path}/ca.pem")
 
 
 def test_half_a_login_is_refused(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import NoReturn, TypeVar
 
@@ -18,9 +19,11 @@ from linkstore.engines.cassandra import tables, writing
 from linkstore.engines.cassandra.codec import DocumentVersion, read_versions
 from linkstore.engines.cassandra.derived import DerivedRows
 from linkstore.engines.cassandra.driver import Session
-from linkstore.engines.cassandra.execution import Executor, Placement
+from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.lexical import CorpusStatistics, WordSearch
+from linkstore.engines.cassandra.limits import LostTime
 from linkstore.engines.cassandra.members import GroupReader
+from linkstore.engines.cassandra.placement import Placement
 from linkstore.engines.cassandra.reader import CassandraReader
 from linkstore.engines.cassandra.reading import (
     EXPIRING_RANGES,
@@ -260,12 +263,16 @@ class CassandraBackend(Backend):
     def run(self, operation: EngineOperation[T]) -> T:
         """Run an operation in the caller's thread."""
         self._check_open()
-        return calls.drive(operation, self._executor.run)
+        lost = LostTime()
+        return calls.drive(operation, lambda requests: self._executor.run(replace(requests, lost=lost)))
 
     async def arun(self, operation: EngineOperation[T]) -> T:
         """Run an operation on the caller's event loop."""
         self._check_open()
-        return await calls.adrive(operation, self._executor.arun)
+        lost = LostTime()
+        return await calls.adrive(
+            operation, lambda requests: self._executor.arun(replace(requests, lost=lost))
+        )
 
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> EngineOperation[T]:
         """Read what the plan fetches, and keep of each document what was read first."""

@@ -45,6 +45,18 @@ _UNTIL_TOLD: Final = 8
 """About five seconds. A node that missed a change of the schema asks for it after up to a minute
 (``cassandra.migration_delay_ms``); until then other nodes can answer."""
 _UNKNOWN_NAME: Final = re.compile(r"\b(?:table|keyspace) '?\w+'? (?:does not|doesn't) exist", re.IGNORECASE)
+_GUARDRAIL: Final = re.compile(r"Guardrail (?P<name>\w+) violated(?:.* threshold of (?P<threshold>\d+)\b)?")
+_GUARDRAIL_ADVICE: Final = {
+    "items_per_collection": (
+        "A document can have only so many metadata fields that filters may ask for: give it fewer, or ask the"
+        " operator to raise items_per_collection_fail_threshold in cassandra.yaml."
+    ),
+    "write_consistency_levels": "Set another write_consistency in CassandraSettings.",
+    "read_consistency_levels": (
+        "Set another read_consistency in CassandraSettings. Nearest-neighbour search needs LOCAL_ONE."
+    ),
+}
+"""What to do about guardrails by name, where more is known than to ask the operator."""
 _LOOK_AT_SERVER: Final = (
     "Check that the server is up (nodetool status) and reachable from here, then try again."
 )
@@ -55,9 +67,14 @@ _LOOK_AT_LOAD: Final = (
 _LOOK_AT_REPLICAS: Final = (
     "Bring the missing nodes back (nodetool status), or use a consistency level that needs fewer of them."
 )
-_LOOK_AT_LOG: Final = (
-    "The server's log says why. A small server refuses concurrent writes to a vector index;"
-    " concurrent_writes: 2 in its cassandra.yaml cures that."
+_LOOK_AT_LOG: Final = "The server's log says why."
+_LOOK_AT_WRITES: Final = (
+    f"{_LOOK_AT_LOG} A small server refuses concurrent writes to a vector index; concurrent_writes: 2 in its"
+    " cassandra.yaml cures that."
+)
+_LOOK_AT_ROLE: Final = (
+    "A role needs SELECT on the tables of a store to read it, SELECT and MODIFY to use it, and CREATE"
+    " and MODIFY on the keyspace to create it."
 )
 _TOO_MANY_TOMBSTONES: Final = 1
 """The code READ_TOO_MANY_TOMBSTONES of the native protocol."""
@@ -70,14 +87,21 @@ _LOOK_AT_INDEX: Final = (
     " system_views.sai_column_indexes of each node says whether it is done: try again then."
 )
 _LOOK_AT_TOMBSTONES: Final = (
-    "Members and words that were deleted no longer count after gc_grace_seconds of their tables, which is a"
-    " minute unless you changed it: try again then. If it lasts, compact the table (nodetool compact), or"
-    " raise the threshold."
+    "Deleted and expired rows count until gc_grace_seconds of their table have passed and it was"
+    " compacted: a minute for members and words; for the other tables three hours in a store made with a"
+    " ttl, else ten days. Raise the threshold for a time, or lower gc_grace_seconds of the table (not"
+    " below the longest outage of a node that is not repaired afterwards) and run nodetool compact."
 )
 _LOOK_AT_SCHEMA: Final = (
     "It was dropped or changed, or a node has not been told of that yet: nodetool describecluster shows"
-    " whether the nodes agree on the schema. A table that was dropped comes back only from a backup; without"
-    " one, drop the store's other tables too, and index its sources again."
+    " whether the nodes agree on the schema. If the table is that of members or words, linkstore repair"
+    " makes and writes it again. Restore any other from a backup."
+)
+_TLS: Final = "[SSL: "
+"""What the driver keeps of an error of Python's module ssl."""
+_LOOK_AT_TLS: Final = (
+    "Check the certificates: ca=… in the URL names the file of who signed those of the nodes, and"
+    " tls=verify-ca does not ask whether they name the hosts."
 )
 _LOOK_AT_LOGIN: Final = (
     "Check the user name and the password: those of the session's auth_provider or, for a URL, those in the"
@@ -95,6 +119,7 @@ class Fault:
         tries: Maximum number of attempts within the deadline that fail in this way.
         overload: Whether fewer concurrent statements may help.
         hosts: The nodes that the error names.
+        guardrail: Name and threshold of the server's guardrail that refused the statement.
     """
 
     cause: str
@@ -102,6 +127,7 @@ class Fault:
     tries: int = _ONCE
     overload: bool = False
     hosts: tuple[str, ...] = ()
+    guardrail: tuple[str, int] | None = None
 
 
 def diagnose(error: Any) -> Fault:
@@ -113,6 +139,8 @@ def diagnose(error: Any) -> Fault:
             return Fault("no answer came in time", _LOOK_AT_SERVER, _NO_LIMIT, overload=True, hosts=hosts)
         case connection.ProtocolVersionUnsupported():
             return Fault(message, "linkstore needs Apache Cassandra 5.0 or Astra DB.")
+        case OSError() if _TLS in message:
+            return Fault(f"no encrypted connection came about ({message})", _LOOK_AT_TLS)
         case _ if isinstance(error, _LOST):
             cause = f"the connection was lost or refused ({message})"
             endpoint = getattr(error, "endpoint", None)
@@ -121,7 +149,7 @@ def diagnose(error: Any) -> Fault:
         case cluster.NoHostAvailable():
             return _diagnose_all_hosts(error)
         case cassandra.Unauthorized():
-            return Fault(message, "Grant the role SELECT, MODIFY and CREATE on the keyspace.")
+            return Fault(message, _LOOK_AT_ROLE)
         case cassandra.AuthenticationFailed():
             return Fault(f"the login failed ({message})", _LOOK_AT_LOGIN)
     return _diagnose_answer(error, message)
@@ -148,11 +176,20 @@ def _diagnose_answer(error: Any, message: str) -> Fault:
             cause = f"the server failed: {error.message}"
             return Fault(cause, "The server's log says more.", _AFTER_A_SERVER_ERROR)
         case cassandra.RequestValidationException() | protocol.ErrorMessage():
+            if met := _GUARDRAIL.search(message):
+                return _diagnose_guardrail(met, message)
             cause = f"the server refused the statement ({message})"
             if _UNKNOWN_NAME.search(message):
                 return Fault(cause, _LOOK_AT_SCHEMA, _UNTIL_TOLD)
             return Fault(cause, "Check that the tables were made by this version of linkstore.")
     return Fault(message, "The server's log may say more.")
+
+
+def _diagnose_guardrail(met: re.Match[str], message: str) -> Fault:
+    name, threshold = met["name"], int(met["threshold"] or 0)
+    cause = f"the guardrail {name} of the server forbids the statement ({message})"
+    advice = _GUARDRAIL_ADVICE.get(name, "Ask the operator to change it in cassandra.yaml.")
+    return Fault(cause, advice, guardrail=(name, threshold))
 
 
 def _diagnose_failure(error: Any) -> Fault:
@@ -167,7 +204,8 @@ def _diagnose_failure(error: Any) -> Fault:
         return Fault(cause, _LOOK_AT_SCHEMA, _NO_LIMIT)
     failed, needed = error.failures, error.required_responses
     cause = f"{failed} replicas failed on it, and {_format_level(error)} needs {needed} that succeed"
-    return Fault(cause, _LOOK_AT_LOG, _NO_LIMIT, overload=True)
+    advice = _LOOK_AT_WRITES if isinstance(error, cassandra.WriteFailure) else _LOOK_AT_LOG
+    return Fault(cause, advice, _NO_LIMIT, overload=True)
 
 
 def _diagnose_all_hosts(error: Any) -> Fault:

@@ -1,9 +1,10 @@
 """Runs statements over a session of the driver, blocking or on an event loop: all waiting happens here.
 
 One generator carries out the statements of an operation, for blocking and awaiting callers alike: it sends
-them, a bounded number at once, and waits for what they come to, which the driver's thread puts into
+them, a bounded number at once, and waits for what they come to, which the driver's thread puts into an
 :class:`Completions`. After a failure it sends nothing until all statements under way are answered and a
-pause is over; then the failed ones come first.
+pause is over; then the failed ones come first. A statement that waits long for its node is sent to another
+one too, see :mod:`.placement`. A text is prepared by a request like any other.
 
 The driver converts a vector<float, n> to a list, at about 0.3 µs per component. So vectors are left as bytes,
 and sets and tuples too, which in these tables are links and states. :mod:`.codec` parses and packs them.
@@ -12,46 +13,37 @@ and sets and tuples too, which in these tables are links and states. :mod:`.code
 from __future__ import annotations
 
 import asyncio
-import random
-import struct
+import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple
 
 from linkstore.core import calls
 from linkstore.core.calls import Call, Operation, call, request
-from linkstore.core.processes import Lock
-from linkstore.engines.cassandra import driver
 from linkstore.engines.cassandra.driver import (
     Fault,
     Session,
     cassandra,
+    cluster,
     cqltypes,
     diagnose,
     make_error,
-    metadata,
     policies,
     protocol,
     query,
 )
+from linkstore.engines.cassandra.limits import ConcurrencyLimit, Guardrails, LostTime, compute_backoff
+from linkstore.engines.cassandra.placement import PATIENCE, SilentNodes
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Level, Requests, Row, Statement, Tables
 from linkstore.errors import BackendError, StoreClosedError
 
-T = TypeVar("T")
-PartitionKey = TypeVar("PartitionKey", bound=tuple[bytes, ...])
-"""The columns of the key of a partition, packed."""
-PAGE_ROWS: Final = 5_000
-"""Rows per page. An answer that cannot have more rows is asked for without pages."""
-_FIRST_WAIT: Final = 0.05
-_LONGEST_WAIT: Final = 2.0
-_RECOVERY_SECONDS: Final = 60.0
 _MIN_ATTEMPT_SECONDS: Final = 0.25
 """Minimum time in seconds for another attempt."""
 _CUSTOM_TYPE_CODE: Final = 0
@@ -69,30 +61,6 @@ class Options(NamedTuple):
     deadline: float
 
 
-class ConcurrencyLimit:
-    """The maximum number of concurrent statements: halved by overload, recovers within a minute.
-
-    The operations of a store share it, so an overload slows down later operations too. Threads may call it
-    without a lock. At worst, one of two simultaneous halvings is lost.
-
-    Args:
-        top: The maximum without overload.
-    """
-
-    def __init__(self, top: int) -> None:
-        self._top = top
-        self._eased = (float(top), 0.0)
-
-    def at(self, now: float) -> int:
-        """Return the maximum number of concurrent statements at time ``now`` in seconds, at least 1."""
-        level, since = self._eased
-        return max(1, min(self._top, int(level + self._top * (now - since) / _RECOVERY_SECONDS)))
-
-    def ease(self, now: float) -> None:
-        """Halve the maximum after an overload."""
-        self._eased = (max(1.0, self.at(now) / 2), now)
-
-
 @dataclass(slots=True, eq=False)
 class Attempts:
     """The attempts of one statement.
@@ -104,6 +72,7 @@ class Attempts:
         failures: The failed attempts (of this page), by how many of their kind are allowed.
         since: When the first attempt started, 0 before.
         expires: When the attempt under way times out.
+        hedges: When it is sent to another node too.
         future: Its request.
     """
 
@@ -113,6 +82,7 @@ class Attempts:
     failures: Counter[int] = field(default_factory=Counter)
     since: float = 0.0
     expires: float = 0.0
+    hedges: float = 0.0
     future: Any = None
 
 
@@ -121,8 +91,10 @@ class StatementBatch:
 
     Args:
         requests: The operation.
+        guardrails: How many keys a statement may have.
 
     Attributes:
+        lost: The time that the operation has lost to failures.
         answers: The rows of each statement.
         ready: Statements to send.
         running: Statements under way.
@@ -131,10 +103,15 @@ class StatementBatch:
         overload: Whether one of them failed by overload.
     """
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, requests: Requests, guardrails: Guardrails) -> None:
         self.requests = requests
-        self.ready = deque(map(Attempts, requests.statements))
-        self.answers = [attempts.rows for attempts in self.ready]
+        self.lost = requests.lost or LostTime()
+        self.answers: list[list[Row]] = [[] for _ in requests.statements]
+        self.ready = deque(
+            Attempts(part, rows)
+            for statement, rows in zip(requests.statements, self.answers, strict=True)
+            for part in guardrails.divide(statement)
+        )
         self.running: set[Attempts] = set()
         self.failed: list[Attempts] = []
         self.wait, self.overload = 0.0, False
@@ -147,13 +124,10 @@ class StatementBatch:
         wait, self.failed, self.wait, self.overload = self.wait, [], 0.0, False
         return wait
 
-    def expire(self, now: float) -> None:
-        """Have the driver give up the requests whose time is over, as its own timers do."""
-        for attempts in [attempts for attempts in self.running if attempts.expires <= now]:
-            attempts.future._on_timeout()  # noqa: SLF001 - see Executor._send
-
     def take_page(self, attempts: Attempts, future: Any, rows: list[Row]) -> None:
         """Add a page to the answer of a statement, and make it ready for the next page if there is one."""
+        if attempts.failures:
+            self.lost.add(attempts.since, time.monotonic())
         if self.requests.take:
             self.requests.take(rows)
         else:
@@ -201,16 +175,6 @@ class Completions:
                     await event.wait()
 
 
-def compute_backoff(tries: int) -> float:
-    """Return the seconds to wait after ``tries`` failures: 0.05 doubled each time up to 2, half of it random.
-
-    The random part keeps clients that failed together from coming back together (M. Brooker,
-    Exponential Backoff And Jitter, AWS Architecture Blog, 2015: "equal jitter").
-    """
-    longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(tries - 1, 16))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-
-
 class Executor:
     """Runs requests over a session: with bounded concurrency, page by page, with retries.
 
@@ -233,13 +197,18 @@ class Executor:
         self._writing = ConcurrencyLimit(self.settings.in_flight)
         self._name_tables = tables.name_in if tables else str
         self._prepared: dict[str, Any] = {}
-        self._preparing = Lock()
+        self._silent = SilentNodes()
+        self._guardrails = Guardrails()
         self._policy = policies.RetryPolicy()
         given, levels = self.settings, cassandra.ConsistencyLevel.name_to_value
+        local = given.write_consistency.startswith("LOCAL_")
+        self._serial = levels["LOCAL_SERIAL" if local else "SERIAL"]
+        self._patience = min(PATIENCE, given.timeout / 2)
         self._options: dict[Level, Options] = {
             "read": Options(levels[given.read_consistency], given.timeout, given.deadline),
             "write": Options(levels[given.write_consistency], given.timeout, given.deadline),
             "one": Options(cassandra.ConsistencyLevel.LOCAL_ONE, given.timeout, given.deadline),
+            "prepare": Options(cassandra.ConsistencyLevel.LOCAL_ONE, given.timeout, given.deadline),
             "schema": Options(levels[given.write_consistency], given.schema_timeout, given.schema_timeout),
         }
 
@@ -268,9 +237,14 @@ class Executor:
             yield from _pause(requests.wait)
         if not self.session.cluster.scheduler.is_alive():
             raise self._make_ended_error(requests.what)
-        for cql in {statement.cql: None for statement in requests.statements if statement.level != "schema"}:
-            yield from self._prepare_patiently(cql, requests.what)
-        flight, inbox = StatementBatch(requests), Completions()
+        texts = {statement.cql: None for statement in requests.statements if statement.level != "schema"}
+        if new := tuple(Statement(cql=cql, level="prepare") for cql in texts if cql not in self._prepared):
+            yield from self._run_all(replace(requests, statements=new, take=None))
+        return (yield from self._run_all(requests))
+
+    def _run_all(self, requests: Requests) -> Operation[list[list[Row]]]:
+        """Run statements whose texts are prepared, or prepare texts."""
+        flight, inbox = StatementBatch(requests, self._guardrails), Completions()
         levels = {statement.level for statement in requests.statements}
         limit = self._writing if "write" in levels else self._reading
         while flight.ready or flight.running or flight.failed:
@@ -279,42 +253,66 @@ class Executor:
             now = time.monotonic()
             while flight.ready and not flight.failed and len(flight.running) < limit.at(now):
                 attempts = flight.ready.popleft()
-                self._send(attempts, inbox, requests.what)
+                self._send(attempts, inbox, flight)
                 flight.running.add(attempts)
-            soonest = min(attempts.expires for attempts in flight.running)
+            soonest = min(min(attempts.expires, attempts.hedges) for attempts in flight.running)
             yield from call(inbox.wait, inbox.arrive, max(0.0, soonest - time.monotonic()))
-            flight.expire(time.monotonic())
+            self._keep_time(flight.running, time.monotonic())
             while inbox.items:
                 self._take(flight, *inbox.items.popleft())
         return flight.answers
 
-    def _send(self, attempts: Attempts, inbox: Completions, what: str) -> None:
+    def _send(self, attempts: Attempts, inbox: Completions, flight: StatementBatch) -> None:
         """Send a statement without waiting for its answer, which goes to the inbox.
 
-        This is the driver's ``execute_async``, with another row factory and protocol handler, which leaves
-        vectors, sets and tuples as bytes. It has no timeout, because the driver makes a timer for each, and
-        wakes its thread for it; see :meth:`StatementBatch.expire`.
+        The request has no timeout, because the driver makes a timer for each, and wakes its thread for it:
+        see :meth:`_keep_time`.
         """
-        statement, session, now = attempts.statement, self.session, time.monotonic()
+        now = time.monotonic()
         attempts.since = attempts.since or now
-        options = self._options[statement.level]
-        left = options.deadline - (now - attempts.since)
+        options = self._options[attempts.statement.level]
+        left = options.deadline - flight.lost.at(attempts.since, now)
         attempts.expires = now + max(_MIN_ATTEMPT_SECONDS, min(options.timeout, left))
+        attempts.hedges = now + self._patience if attempts.statement.level != "schema" else math.inf
         try:
-            bound = self._bind(statement)
+            future = self._make_request(attempts)
         except (AttributeError, TypeError, ValueError) as error:  # the first for a text that is not a str
-            message = f"could not {what}: a value does not fit its column in Cassandra: {error}"
+            message = (
+                f"could not {flight.requests.what}: a value does not fit its column in Cassandra: {error}"
+            )
             raise BackendError(message) from error
-        future = session._create_response_future(  # noqa: SLF001 - see above
-            bound, None, False, {}, None, paging_state=attempts.page
-        )
-        future.row_factory = query.tuple_factory
-        future._protocol_handler = _PackedHandler  # noqa: SLF001 - see above
         attempts.future = future
-        session._on_request(future)  # noqa: SLF001 - see above
+        future.query_plan = self._silent.plan(future.query_plan, now)
         future.send_request()
         put = partial(inbox.put, attempts, future)
         future.add_callbacks(partial(put, False), partial(put, True))
+
+    def _make_request(self, attempts: Attempts) -> Any:
+        """Return a request that is not sent yet.
+
+        This is the driver's ``prepare``, which would block, and wait for all nodes; or its ``execute_async``,
+        with another row factory and protocol handler, which leaves vectors, sets and tuples as bytes.
+        """
+        statement = attempts.statement
+        if statement.level == "prepare":
+            message = protocol.PrepareMessage(self._name_tables(statement.cql))
+            return cluster.ResponseFuture(self.session, message, None, None, retry_policy=self._policy)
+        future = self.session._create_response_future(  # noqa: SLF001 - see above
+            self._bind(statement), None, False, {}, None, paging_state=attempts.page
+        )
+        future.row_factory = query.tuple_factory
+        future._protocol_handler = _PackedHandler  # noqa: SLF001 - see above
+        self.session._on_request(future)  # noqa: SLF001 - see above
+        return future
+
+    def _keep_time(self, running: Iterable[Attempts], now: float) -> None:
+        """Have the driver give up the requests whose time is over, as its own timers do, and hedge others."""
+        for attempts in tuple(running):
+            if attempts.expires <= now:
+                attempts.future._on_timeout()  # noqa: SLF001 - see _send
+            elif attempts.hedges <= now:
+                attempts.hedges = now + self._patience
+                self._silent.ask_another(attempts.future, now)
 
     def _bind(self, statement: Statement) -> Any:
         """Return the driver's form of a statement, whose text must be prepared."""
@@ -328,9 +326,11 @@ class Executor:
             else:
                 bound.bind(statement.values)
         bound.consistency_level = self._options[statement.level].consistency
+        bound.serial_consistency_level = self._serial  # of lightweight transactions alone
         bound.retry_policy = self._policy
         bound.is_idempotent = True
-        bound.fetch_size = PAGE_ROWS if statement.limit is None or statement.limit > PAGE_ROWS else None
+        rows = self._guardrails.page_rows
+        bound.fetch_size = rows if statement.limit is None or statement.limit > rows else None
         return bound
 
     def _take(
@@ -342,26 +342,34 @@ class Executor:
         attempts.future = None
         flight.running.discard(attempts)
         future.clear_callbacks()  # which refer to it: so it is freed without the garbage collector
+        if not is_error and attempts.statement.level == "prepare":
+            self._keep_prepared(attempts.statement.cql, result)
+            return
         if not is_error:
             flight.take_page(attempts, future, result or [])
             return
         fault, host = diagnose(result), getattr(future, "coordinator_host", None)
-        flight.wait = max(flight.wait, self._find_wait(attempts, fault, result, flight.requests.what, host))
+        rows = getattr(getattr(future, "query", None), "fetch_size", None)
+        if allowed := self._guardrails.adapt(attempts.statement, fault.guardrail, rows or 0):
+            flight.ready.extendleft(replace(attempts, statement=part) for part in allowed)
+            return
+        flight.wait = max(flight.wait, self._find_wait(attempts, fault, result, flight, host))
         flight.overload |= fault.overload
         flight.failed.append(attempts)
 
     def _find_wait(
-        self, attempts: Attempts, fault: Fault, error: BaseException, what: str, host: object = None
+        self, attempts: Attempts, fault: Fault, error: BaseException, flight: StatementBatch, host: object
     ) -> float:
         """Return the seconds until the next attempt of what failed.
 
         Raises:
             BackendError: If there is no further attempt. It names the nodes, operation, cause and advice.
         """
+        what = flight.requests.what
         if self.session.is_shutdown:
             raise self._make_ended_error(what) from error
         attempts.failures[fault.tries] += 1
-        tries, spent = attempts.failures.total(), time.monotonic() - attempts.since
+        tries, spent = attempts.failures.total(), flight.lost.at(attempts.since, time.monotonic())
         wait = compute_backoff(tries)
         late = spent + wait + _MIN_ATTEMPT_SECONDS > self._options[attempts.statement.level].deadline
         if late or attempts.failures[fault.tries] >= fault.tries:
@@ -384,23 +392,25 @@ class Executor:
             )
         return StoreClosedError(f"could not {what}: the session with Cassandra {why}")
 
-    def _prepare_patiently(self, cql: str, what: str) -> Operation[None]:
-        """Prepare a text unless it is prepared, with the same retries as for running statements."""
-        attempts = Attempts(Statement(cql=cql), since=time.monotonic())
-        while cql not in self._prepared:
-            try:
-                yield from call(self._prepare, None, cql)  # the driver blocks meanwhile
-            except driver.ERRORS as error:
-                yield from _pause(self._find_wait(attempts, diagnose(error), error, what))
+    def _keep_prepared(self, cql: str, answer: Any) -> None:
+        """Keep what a node answered to a text that it prepared, as the driver's ``prepare`` does.
 
-    def _prepare(self, cql: str) -> None:
-        """Prepare a text unless it is prepared. This blocks, and raises the driver's exceptions.
-
-        Each node has the default timeout of the session to answer, which is 10 seconds in the driver.
+        Other nodes prepare it when they first meet it.
         """
-        with self._preparing:
-            if cql not in self._prepared:
-                self._prepared[cql] = self.session.prepare(self._name_tables(cql))
+        known = self.session.cluster
+        self._prepared[cql] = prepared = query.PreparedStatement.from_message(
+            answer.query_id,
+            answer.bind_metadata,
+            answer.pk_indexes,
+            known.metadata,
+            self._name_tables(cql),
+            None,
+            known.protocol_version,
+            answer.column_metadata,
+            answer.result_metadata_id,
+            known.column_encryption_policy,
+        )
+        known.add_prepared(answer.query_id, prepared)
 
 
 def _pause(seconds: float) -> Operation[None]:
@@ -439,66 +449,3 @@ class _PackedHandler(protocol.ProtocolHandler):  # type: ignore[misc]
         **protocol.ProtocolHandler.message_types_by_opcode,
         _DriverRows.opcode: _PackedRows,
     }
-
-
-class Placement:
-    """Groups partition keys by the node to ask, by the driver's metadata of tokens.
-
-    Args:
-        session: The driver's.
-        keyspace: The tables' keyspace.
-    """
-
-    def __init__(self, session: Session, keyspace: str) -> None:
-        self._cluster = session.cluster
-        self._keyspace = keyspace
-
-    @property
-    def is_replicated(self) -> bool:
-        """Whether partitions have several replicas, True if this is not known."""
-        return len(self._cluster.metadata.get_replicas(self._keyspace, b"any")) != 1
-
-    @staticmethod
-    def compute_token(key: bytes) -> int:
-        """Return the token of a partition by its routing key."""
-        return int(metadata.Murmur3Token.hash_fn(key))
-
-    def by_replica(self, items: Mapping[PartitionKey, T]) -> list[tuple[list[T], bytes | None]]:
-        """Group items by the first replica of their partition that is up and in the local datacenter.
-
-        If there is only one node, or the driver does not know the tokens, there is one group. This takes some
-        microseconds per key and sends nothing to the server.
-
-        Args:
-            items: The items by partition key.
-
-        Returns:
-            The items of each node, and a routing key that sends a statement there, None for any node.
-        """
-        if len(items) < 2 or len(self._cluster.metadata.all_hosts()) < 2:
-            return [([*items.values()], None)] if items else []
-        shares: dict[object, tuple[list[T], bytes | None]] = {}
-        for key, item in items.items():
-            routing = make_routing_key(key)
-            owner = self._find_owner(routing)
-            share, _ = shares.setdefault(owner, ([], routing if owner else None))
-            share.append(item)
-        return list(shares.values())
-
-    def _find_owner(self, routing: bytes) -> Any:
-        """Return the node to ask: the first replica that is up and local, otherwise the first replica."""
-        replicas = self._cluster.metadata.get_replicas(self._keyspace, routing)
-        distance = self._cluster.profile_manager.distance
-        local = policies.HostDistance.LOCAL
-        near = (host for host in replicas if host.is_up and distance(host) == local)
-        return next(near, replicas[0] if replicas else None)
-
-
-def make_routing_key(parts: Sequence[bytes]) -> bytes:
-    """Return the routing key of a partition.
-
-    This is its only part, or each part with its length before and a 0 after it.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    return b"".join(struct.pack(f">H{len(part)}sB", len(part), part, 0) for part in parts)

@@ -25,7 +25,8 @@ from linkstore.engines.cassandra.codec import (
     read_versions,
     select_searchable,
 )
-from linkstore.engines.cassandra.execution import PAGE_ROWS, PartitionKey, Placement
+from linkstore.engines.cassandra.limits import PAGE_ROWS
+from linkstore.engines.cassandra.placement import PartitionKey, Placement
 from linkstore.engines.cassandra.statements import Requests, Row, Statement, ask, send
 from linkstore.errors import FilterError
 

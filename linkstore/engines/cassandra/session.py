@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, Literal
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
+from zipfile import BadZipFile
 
 from linkstore.core import calls
 from linkstore.engines.cassandra import driver
@@ -19,9 +21,16 @@ from linkstore.errors import BackendError, MissingExtraError, StoreUnavailableEr
 USERNAME_VARIABLE: Final = "LINKSTORE_CASSANDRA_USERNAME"
 PASSWORD_VARIABLE: Final = "LINKSTORE_CASSANDRA_PASSWORD"  # noqa: S105 - the name of a variable
 _URL_FORM: Final = "cassandra://host:port/keyspace/table"
+_BUNDLE_FORM: Final = "cassandra:///keyspace/table?bundle=…"
 _PORT: Final = 9042
 _PROTOCOL: Final = 5
 """The version of Cassandra 4 and later. By default the driver tries two versions of DataStax first."""
+_ASTRA_PROTOCOL: Final = 4
+VERIFY_FULL: Final = "verify-full"
+VERIFY_CA: Final = "verify-ca"
+_OPTIONS: Final = ("tls", "ca", "cert", "key", "bundle")
+_SECRET: Final = re.compile(r"(?<=[^/:]):(?!\d{1,5}(?:[,/]|$)|//)[^,/]*|\?.*")
+"""What may be a password in a URL of another form."""
 _CONNECT_TIMEOUT: Final = 10.0
 _AGREEMENT: Final = 10.0
 _RECONNECT_EVERY: Final = 1.0
@@ -38,14 +47,25 @@ class StoreAddress:
         hosts: (host, port) of the contact points.
         keyspace: Its keyspace, spelled as in the schema.
         table: Its table, spelled as in the schema.
+        tls: Whether connections are encrypted: ``verify-full`` also checks that certificates name the hosts,
+            ``verify-ca`` only who signed them. None: not encrypted.
+        ca: File of the certificates that may sign those of the nodes. None: those that the system trusts.
+        cert: File of this client's certificate, if the server wants one.
+        key: File of its private key, without a passphrase.
+        bundle: Secure-connect bundle of Astra DB, which has hosts and certificates. Then ``hosts`` is empty.
     """
 
     hosts: tuple[tuple[str, int], ...]
     keyspace: str
     table: str
+    tls: str | None = None
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
+    bundle: str | None = None
 
     def __str__(self) -> str:
-        return ", ".join(f"{host}:{port}" for host, port in self.hosts)
+        return self.bundle or ", ".join(f"{host}:{port}" for host, port in self.hosts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +120,9 @@ def parse_address(url: str) -> StoreAddress:
     """Read a URL of the form ``cassandra://host:port/keyspace/table``.
 
     Several hosts are separated by commas, and the default port is 9042. Keyspace and table are named as in
-    the schema, with ``%`` escapes where needed.
+    the schema, with ``%`` escapes where needed. After a ``?``, the other arguments of :class:`StoreAddress`
+    may follow, such as ``?ca=/etc/ca.pem``. With one of these but ``bundle``, ``tls`` is ``verify-full`` by
+    default.
 
     Raises:
         BackendError: If it has another form.
@@ -111,20 +133,46 @@ def parse_address(url: str) -> StoreAddress:
             f" {USERNAME_VARIABLE} and {PASSWORD_VARIABLE}"
         )
     scheme, _, rest = url.partition("://")
-    places, *names = rest.split("/")
+    path, _, query = rest.partition("?")
+    places, *names = path.split("/")
     if scheme != "cassandra" or len(names) != 2 or not all(names):
-        raise BackendError(f"{url!r} is not the URL of a Cassandra store; use {_URL_FORM}")
+        raise BackendError(f"{_hide_secrets(url)!r} is not the URL of a Cassandra store; use {_URL_FORM}")
     keyspace, table = map(unquote, names)
-    hosts = tuple(_parse_host(place, url) for place in places.split(","))
-    return StoreAddress(hosts=hosts, keyspace=keyspace, table=table)
+    options = _parse_options(query)
+    if "bundle" in options:
+        if places or len(options) > 1:
+            raise BackendError(f"a bundle has hosts and certificates in it; use {_BUNDLE_FORM}")
+        return StoreAddress(hosts=(), keyspace=keyspace, table=table, **options)
+    hosts = tuple(map(_parse_host, places.split(",")))
+    return StoreAddress(hosts=hosts, keyspace=keyspace, table=table, **options)
 
 
-def _parse_host(place: str, url: str) -> tuple[str, int]:
-    match = _HOST.fullmatch(place.strip())
-    port = int((match and match["port"]) or _PORT)
-    if not match or not 0 < port < 1 << 16:
-        raise BackendError(f"{place!r} in {url!r} is not a host; use {_URL_FORM}")
-    return match["six"] or match["name"], port
+def _parse_options(query: str) -> dict[str, str]:
+    """Read what follows the ``?`` of a URL. Messages do not repeat values, which may be secret."""
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if unknown := [name for name in options if name not in _OPTIONS]:
+        raise BackendError(f"unknown in the URL of a store: {', '.join(unknown)}; use {', '.join(_OPTIONS)}")
+    if empty := [name for name, value in options.items() if not value]:
+        raise BackendError(f"in the URL of a store, {', '.join(empty)} has no value")
+    if ("cert" in options) != ("key" in options):
+        raise BackendError("in the URL of a store, cert and key need each other: a certificate and its key")
+    if options and "bundle" not in options:
+        options.setdefault("tls", VERIFY_FULL)
+        if options["tls"] not in {VERIFY_FULL, VERIFY_CA}:
+            raise BackendError(f"tls in the URL of a store must be {VERIFY_FULL} or {VERIFY_CA}")
+    return options
+
+
+def _parse_host(place: str) -> tuple[str, int]:
+    found = _HOST.fullmatch(place.strip())
+    port = int((found and found["port"]) or _PORT)
+    if not found or not 0 < port < 1 << 16:
+        raise BackendError(f"{_hide_secrets(place)!r} in a URL is not a host; use {_URL_FORM}")
+    return found["six"] or found["name"], port
+
+
+def _hide_secrets(url: str) -> str:
+    return _SECRET.sub(lambda found: found[0][0] + "…", url)
 
 
 def connect_session(url: str) -> SessionConnection:
@@ -155,13 +203,10 @@ def _make_cluster(address: StoreAddress) -> cluster.Cluster:
     profile = cluster.ExecutionProfile(
         load_balancing_policy=policies.TokenAwarePolicy(policies.DCAwareRoundRobinPolicy())
     )
-    login = _read_login()
     try:
         return cluster.Cluster(
-            contact_points=list(address.hosts),
-            protocol_version=_PROTOCOL,
-            port=address.hosts[0][1],
-            auth_provider=login,
+            **(_find_nodes(address) if address.bundle is None else _open_bundle(address.bundle)),
+            auth_provider=_read_login(),
             connect_timeout=_CONNECT_TIMEOUT,
             control_connection_timeout=_CONNECT_TIMEOUT,
             reconnection_policy=policies.ConstantReconnectionPolicy(_RECONNECT_EVERY, max_attempts=None),
@@ -171,6 +216,51 @@ def _make_cluster(address: StoreAddress) -> cluster.Cluster:
         raise StoreUnavailableError(
             f"could not connect to Cassandra: the host of {address} has no address; check its spelling"
         ) from error
+    except (BadZipFile, OSError, ValueError, KeyError) as error:
+        if address.bundle is None:
+            raise
+        raise BackendError(
+            f"the secure-connect bundle {address} cannot be read ({error}): download it again"
+        ) from error
+    except driver.ERRORS as error:  # of the service that knows the hosts of a bundle
+        raise StoreUnavailableError(f"could not connect to Astra DB: {error}") from error
+
+
+def _find_nodes(address: StoreAddress) -> dict[str, Any]:
+    """Return the driver's options for hosts.
+
+    Nodes that are found by others say their port. If they do not, it is that of all hosts, or the default.
+    """
+    ports = {port for _, port in address.hosts}
+    return {
+        "contact_points": list(address.hosts),
+        "port": ports.pop() if len(ports) == 1 else _PORT,
+        "protocol_version": _PROTOCOL,
+        "ssl_context": _make_tls(address),
+    }
+
+
+def _open_bundle(bundle: str) -> dict[str, Any]:
+    """Return the driver's options for Astra DB. Its files are unpacked beside other temporary files."""
+    cloud = {"secure_connect_bundle": bundle, "use_default_tempdir": True}
+    return {"cloud": cloud, "protocol_version": _ASTRA_PROTOCOL}
+
+
+def _make_tls(address: StoreAddress) -> ssl.SSLContext | None:
+    if address.tls is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=address.ca)
+        if address.cert is not None:
+            context.load_cert_chain(address.cert, address.key, password="")
+    except OSError as error:
+        files = ", ".join(filter(None, (address.ca, address.cert, address.key)))
+        raise BackendError(
+            f"the certificates for {address} cannot be read ({error}): check {files}. They must be in the"
+            " form PEM, and the key without a passphrase"
+        ) from error
+    context.check_hostname = address.tls == VERIFY_FULL
+    return context
 
 
 def _read_login() -> auth.PlainTextAuthProvider | None:

@@ -21,11 +21,13 @@ from string import Template
 from typing import Any, Final, Literal
 
 from linkstore.core.plans import EngineOperation
+from linkstore.engines.cassandra.limits import LostTime
 from linkstore.errors import BackendError
 
-Level = Literal["read", "write", "one", "schema"]
+Level = Literal["read", "write", "one", "schema", "prepare"]
 """Determines the consistency level: reads and writes use those of the settings; ``one`` is LOCAL_ONE, which
-nearest-neighbour search requires. ``schema`` statements are not prepared and have a separate timeout."""
+nearest-neighbour search requires. ``schema`` statements are not prepared and have a separate timeout, and
+``prepare`` is the preparation of a text."""
 Row = tuple[Any, ...]
 
 
@@ -62,12 +64,14 @@ class Requests:
         what: The operation, as in "could not read link groups".
         wait: Seconds to wait before that.
         take: Called with the rows of each page, in the thread that waits. Then the answer has no rows.
+        lost: Counts the time that the operation loses to failures. None: these requests are one on their own.
     """
 
     statements: tuple[Statement, ...]
     what: str
     wait: float = 0.0
     take: Callable[[list[Row]], None] | None = None
+    lost: LostTime | None = None
 
 
 def send(requests: Requests) -> EngineOperation[list[list[Row]]]:

@@ -220,7 +220,8 @@ def set_up_tables(
         create: Whether to create them.
 
     Raises:
-        BackendError: If the keyspace has tables with its names that are not a store's.
+        BackendError: If the keyspace has tables with its names that are not a store's, or the store was
+            created with other settings of what is fixed then.
         StoreNotFoundError: If the store does not exist, or was not completed, and ``create`` is False.
         StoreFormatError: If it is of a version that this linkstore does not know.
     """
@@ -239,8 +240,8 @@ def set_up_tables(
             )
         yield from _run_schema_statements(cql.create_small_tables(expiring=settings.ttl is not None))
         values = {
-            "buckets": str(settings.buckets),
-            "words": "built" if settings.lexical else "none",
+            "buckets": str(settings.buckets or 1),
+            "words": "none" if settings.lexical is False else "built",
             "ttl": "none" if settings.ttl is None else str(settings.ttl),
             "version": str(SCHEMA_VERSION),
         }
@@ -253,7 +254,20 @@ def set_up_tables(
             f"the linkstore {tables.name!r} in the keyspace {tables.keyspace!r} has schema version"
             f" {recorded.version}; this linkstore reads version {SCHEMA_VERSION}: {remedy}"
         )
+    _check_fixed_settings(tables, recorded, settings)
     return recorded
+
+
+def _check_fixed_settings(tables: Tables, recorded: StoreSettings, settings: CassandraSettings) -> None:
+    """Refuse settings that are fixed when a store is created, and differ from those of the store."""
+    for name in ("buckets", "lexical"):
+        given, fixed = getattr(settings, name), getattr(recorded, name)
+        if given is not None and given != fixed:
+            raise BackendError(
+                f"the store {tables.name!r} in the keyspace {tables.keyspace!r} was created with"
+                f" {name}={fixed!r}, and CassandraSettings has {name}={given!r}. This is fixed when a store"
+                " is created: leave it out, or take another name for a new store"
+            )
 
 
 def read_settings() -> EngineOperation[StoreSettings]:

@@ -231,7 +231,8 @@ class CassandraWriter:
         """
         wait, waited = FIRST_WAIT_SECONDS, 0.0
         longest = 2 * self.settings.max_clock_skew + 1
-        while added and self.settings.reads_see_writes and (added := (yield from missing(added))):
+        looked_up = self.settings.reads_see_writes(self.fetcher.placement.datacenters)
+        while added and looked_up and (added := (yield from missing(added))):
             names = [one.url if isinstance(one, PageEntry) else one.id for one in added[:3]]
             if waited > longest:
                 raise ClockSkewError(
