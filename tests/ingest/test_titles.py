@@ -6,8 +6,8 @@ import pytest
 from memory_store import MemoryStore
 
 from linkstore.ingest import FolderSource, VaultSource, index
-from linkstore.ingest.documents import PageTitles, find_titles, get_page_name
 from linkstore.ingest.html.pages import read_html_page
+from linkstore.ingest.titles import PageTitles, find_titles, get_page_name
 
 
 def titled(store):

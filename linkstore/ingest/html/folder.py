@@ -28,7 +28,7 @@ from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import add_incoming_links, make_chunks
 from linkstore.ingest.copies import merge_copies
-from linkstore.ingest.documents import TITLE_BYTES, Claims, PageTitles, find_titles
+from linkstore.ingest.documents import Claims
 from linkstore.ingest.files import (
     HTML_SUFFIXES,
     MARKDOWN_SUFFIXES,
@@ -56,6 +56,7 @@ from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
+from linkstore.ingest.titles import TITLE_BYTES, PageTitles, find_titles
 
 REDIRECT_FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
 """The names of files of redirects, at the root of the site."""

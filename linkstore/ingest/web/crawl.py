@@ -15,7 +15,6 @@ from linkstore.core.urls import drop_tracking
 from linkstore.extract.html import UTF_8, DecodedText, find_base_href, find_page_links, forbids_indexing
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
-from linkstore.ingest.documents import PageTitles
 from linkstore.ingest.html.folder import find_refresh_target
 from linkstore.ingest.html.pages import PageContent, decode_page, parse_page, read_page_content
 from linkstore.ingest.notes.markdown import read_markdown_page
@@ -23,6 +22,7 @@ from linkstore.ingest.page import find_original
 from linkstore.ingest.settings import hash_values
 from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
 from linkstore.ingest.texts import read_text_page
+from linkstore.ingest.titles import PageTitles
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.fetching import Response, get_media_type
 from linkstore.ingest.web.frontier import (
