@@ -45,7 +45,57 @@ _FIRST: Final = 3
 """Blocks of a page among which its first heading is that of the page."""
 _FEW_PAGES: Final = 3
 """What no more pages say may not be the name of their site."""
+_MOST_PARTS: Final = 1024
+"""Parts of titles that are kept of a folder."""
 _INDEX: Final = frozenset({"index", "readme", "default", "home"})
+
+
+class SiteNames:
+    """The names of a site and of its parts: what most pages of a folder say beside their own titles.
+
+    A folder is known by a bounded number of parts of titles, of which those that one page alone has are
+    forgotten first.
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[str, Counter[str]] = {}
+        """Folder → how many of its pages have a part of a title, in lower case; empty: how many there are."""
+
+    def learn(self, url: str, titles: Iterable[str]) -> None:
+        """Count the titles of one more page."""
+        said = {"", *(part for title in titles for part in _SITE.split(title.casefold())[::2])}
+        for folder in _list_folders(url):
+            count = self._parts.setdefault(folder, Counter())
+            count.update(said)
+            if len(count) > _MOST_PARTS:
+                self._parts[folder] = Counter({part: pages for part, pages in count.items() if pages > 1})
+
+    def has(self, part: str, url: str) -> bool:
+        """Say whether a part of the title of a page names a folder that it lies in."""
+        part = part.casefold()
+        counts = (self._parts.get(folder, Counter[str]()) for folder in _list_folders(url))
+        return bool(part) and any(count[part] > max(_FEW_PAGES, count[""] / 2) for count in counts)
+
+    def remove(self, title: str, url: str) -> str:
+        """Return a title without such names at its beginning and end, if that leaves a title."""
+        parts = _SITE.split(title)
+        while len(parts) > 1 and self.has(parts[-1], url):
+            del parts[-2:]
+        while len(parts) > 1 and self.has(parts[0], url):
+            del parts[:2]
+        left = "".join(parts)
+        return title if self.has(left, url) else left
+
+    def choose(self, page: PageContent, url: str) -> PageContent:
+        """Return a page without such names in its title.
+
+        If its heading is one of them, it is that of a banner, and what it says in ``<title>`` is its title.
+        """
+        named = self.remove(page.named, url)
+        title = page.title
+        if title == page.named or (named and self.has(title, url) and not self.has(named, url)):
+            title = named
+        return page if title == page.title else replace(page, title=title)
 
 
 class PageTitles:
@@ -57,19 +107,11 @@ class PageTitles:
 
     def __init__(self, heads: Iterable[tuple[str, frozenset[str]]] = ()) -> None:
         written = dict(heads)
-        parts: dict[str, Counter[str]] = {}
+        self._names_of_site = names = SiteNames()
         for url, titles in written.items():
-            said = {"", *(part for title in titles for part in _SITE.split(title.casefold())[::2])}
-            for folder in _list_folders(url):
-                parts.setdefault(folder, Counter()).update(said)
-        self._common = {
-            folder: frozenset(part for part in count if part and count[part] > max(_FEW_PAGES, count[""] / 2))
-            for folder, count in parts.items()
-        }
-        """The names of the site and of its parts, in lower case: what most pages of a folder say beside their
-        own title."""
+            names.learn(url, titles)
         self._titles = {
-            url: titles | {self._remove_site(title, url) for title in titles} or {get_page_name(url)}
+            url: titles | {names.remove(title, url) for title in titles} or {get_page_name(url)}
             for url, titles in written.items()
         }
         count = Counter(chain.from_iterable(self._titles.values()))
@@ -87,7 +129,7 @@ class PageTitles:
         titles = sorted(self._titles.get(url, ()))
         told = [(title in self._shared, self.telling(title, url)) for title in titles]
         chosen = len(titles) > 1 and len(self._titles) > 1
-        return f"{chosen}{told}{sorted(self._find_common(url))}"
+        return f"{chosen}{told}"
 
     def choose(self, page: PageContent, url: str) -> PageContent:
         """Return a page with the title that is its own: its main heading, or what it says in ``<title>``.
@@ -96,7 +138,7 @@ class PageTitles:
         title such as "Manual: Section 4.2" says nothing of a page whose first heading does. The names of the
         site and of its parts are left out.
         """
-        named = self._remove_site(page.named, url)
+        named = self._names_of_site.remove(page.named, url)
         title = named if page.title == page.named else page.title
         if named and len(self._titles) > 1 and (named not in self._shared or title in self._shared):
             if title == named:
@@ -106,20 +148,6 @@ class PageTitles:
                 agree = _agree(title, named) and (title not in self._shared or named in self._shared)
                 title = title if agree else named
         return page if title == page.title else replace(page, title=title)
-
-    def _find_common(self, url: str) -> frozenset[str]:
-        return frozenset().union(*(self._common.get(folder, ()) for folder in _list_folders(url)))
-
-    def _remove_site(self, title: str, url: str) -> str:
-        """Return a title without the name of the site at its beginning and end, if that leaves a title."""
-        common = self._find_common(url)
-        parts = _SITE.split(title)
-        while len(parts) > 1 and parts[-1].casefold() in common:
-            del parts[-2:]
-        while len(parts) > 1 and parts[0].casefold() in common:
-            del parts[:2]
-        left = "".join(parts)
-        return title if left.casefold() in common else left
 
     def telling(self, title: str, url: str) -> str:
         """Return a page's title, with its name if the title says too little.

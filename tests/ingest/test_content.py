@@ -13,7 +13,7 @@ from linkstore.ingest.html.folder import find_refresh_target
 from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.source import UnreadablePageError
 from linkstore.ingest.titles import find_titles
-from linkstore.ingest.web import crawl as web_pages
+from linkstore.ingest.web import reading as web_pages
 from linkstore.ingest.web.fetching import Response
 
 WORDS = "The needle stands on the ground of the fair of 1962, and a lift goes up. "
