@@ -22,7 +22,7 @@ from linkstore.core.text import STOP_WORDS, tokenize
 from linkstore.extract.blocks import fold_whitespace
 from linkstore.ingest.html.pages import PageContent
 from linkstore.ingest.notes.frontmatter import find_front_title, split_front_matter
-from linkstore.ingest.notes.markdown import find_main_heading
+from linkstore.ingest.notes.markdown import find_title
 
 TITLE_BYTES: Final = 16 * 2**10
 """Bytes of a page in which its title is looked for, before it is read."""
@@ -220,7 +220,7 @@ def find_titles(head: str, *, markdown: bool = False) -> frozenset[str]:
     """
     if markdown:
         front, body = split_front_matter(head)
-        written = [find_front_title(front) or find_main_heading(body)]
+        written = [find_title(body, find_front_title(front))]
     else:
         written = [unescape(_TAGS.sub("", one[2] or one[3] or "")) for one in _HTML_TITLE.finditer(head)]
     return frozenset(filter(None, (fold_whitespace(one).strip(_AROUND) for one in written)))
