@@ -102,7 +102,6 @@ SOURCE_KINDS: Final = (
         "a file of JSON lines",
         _make_suffix_test(".jsonl", ".ndjson"),
         "JsonLinesSource",
-        ("prefix", "claims", "encoding"),
     ),
     SourceKind("zim", "a ZIM file", _make_suffix_test(".zim"), "ZimSource"),
     SourceKind(
