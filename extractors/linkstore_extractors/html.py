@@ -20,7 +20,7 @@ from linkstore.core.urls import (
     split_tag,
 )
 from linkstore.errors import ExtractionError
-from linkstore.extract.blocks import Tree
+from linkstore.extract.elements import Tree
 from linkstore.extract.html import (
     find_base_href,
     find_canonical_href,

@@ -13,14 +13,9 @@ from typing import Final, NamedTuple
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, resolve_encoding
 
 from linkstore.errors import StrategyError
-from linkstore.extract.blocks import (
-    Tree,
-    find_node_anchors,
-    fold_whitespace,
-    get_link_label,
-    get_link_target,
-    read_blocks,
-)
+from linkstore.extract.block_reader import read_blocks
+from linkstore.extract.blocks import fold_whitespace
+from linkstore.extract.elements import Tree, find_node_anchors, get_link_label, get_link_target
 from linkstore.extract.html_bounds import DEEPEST_ELEMENT, UnboundedPageError, estimate_depth
 from linkstore.extract.noise import find_noise, find_suspects, find_unseen
 

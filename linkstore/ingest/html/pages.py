@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from linkstore.extract.blocks import TITLE, Block, Box, Tree, count_letters, keep_blocks, read_blocks
+from linkstore.extract.block_reader import read_blocks
+from linkstore.extract.blocks import TITLE, Block, Box, count_letters, keep_blocks
+from linkstore.extract.elements import Tree
 from linkstore.extract.html import (
     DecodedText,
     decode_html,
