@@ -31,7 +31,6 @@ from linkstore.engines.contract import Written as Written
 from linkstore.errors import DocumentError, ExtractionError, LinkError
 from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
-from linkstore.ingest.files import describe_unread
 from linkstore.ingest.relink import Upkeep
 from linkstore.ingest.settings import hash_values
 from linkstore.ingest.source import (
@@ -50,6 +49,7 @@ from linkstore.ingest.source import (
     count_dangling,
     name_source,
 )
+from linkstore.ingest.suffixes import describe_unread
 from linkstore.ingest.workers import ReadAhead, ReadPage
 from linkstore.store.base import PATIENCE, retry
 

@@ -9,9 +9,9 @@ import pytest
 from linkstore import LinkStore
 from linkstore.core.links import get_links
 from linkstore.ingest import VaultSource, index
-from linkstore.ingest.files import describe_unread
 from linkstore.ingest.notes.markup import NoteIndex
 from linkstore.ingest.notes.routes import Routes
+from linkstore.ingest.suffixes import describe_unread
 
 LINKS = ("hyperlink",)
 DOCS = {

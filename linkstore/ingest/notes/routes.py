@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from linkstore.ingest.files import Folder
+from linkstore.ingest.folders import Folder
 
 _CONFIGS: Final = tuple(f"docusaurus.config.{suffix}" for suffix in ("js", "ts", "mjs", "cjs", "mts", "cts"))
 _DOCS: Final = "docs"

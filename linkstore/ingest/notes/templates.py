@@ -14,7 +14,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from linkstore.ingest.files import Folder, Listing, PageFile
+from linkstore.ingest.files import Listing, PageFile
+from linkstore.ingest.folders import Folder
 from linkstore.ingest.source import UnreadablePageError
 
 TEMPLATES: Final = "templates of notes"

@@ -22,7 +22,7 @@ from linkstore.extract.html import DecodedText, decode_html
 from linkstore.extract.protocol import Chunk, Hyperlink, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.documents import Claims
-from linkstore.ingest.files import NOTE_SUFFIXES, Listing, PageFile, list_pages, open_folder, quote_path
+from linkstore.ingest.files import Listing, PageFile, list_pages, open_folder, quote_path
 from linkstore.ingest.html.folder import read_file_content, read_file_titles
 from linkstore.ingest.html.pages import decode_page
 from linkstore.ingest.notes.frontmatter import (
@@ -45,6 +45,7 @@ from linkstore.ingest.notes.routes import Routes, find_sites
 from linkstore.ingest.notes.templates import leave_out_templates
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
+from linkstore.ingest.suffixes import NOTE_SUFFIXES
 from linkstore.ingest.titles import PageTitles
 
 _HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
