@@ -20,7 +20,7 @@ from linkstore.core.urls import (
     split_tag,
 )
 from linkstore.errors import ExtractionError
-from linkstore.extract.blocks import Tree
+from linkstore.extract.elements import Tree
 from linkstore.extract.html import (
     find_base_href,
     find_canonical_href,
@@ -31,6 +31,9 @@ from linkstore.extract.html import (
 from linkstore.extract.protocol import Chunk
 
 _DEFAULT_SITE = Site()
+_BETWEEN_LABELS = "; "
+_MOST_LABELS = 5
+"""Texts of links from one chunk to one place that are kept; a list of names may have thousands."""
 
 
 @runtime_checkable
@@ -182,7 +185,8 @@ class HyperlinkExtractor:
 
     A chunk's incoming links are its page with each anchor it owns; the first chunk of a page also has
     the bare page, under all its URLs. Its outgoing links are what its hyperlinks lead to, with the
-    anchor text as label, including those to other sections of the same page.
+    anchor text as label, including those to other sections of the same page. Several texts that lead to one
+    place are its label together: ``"the tower; Space Needle"``, five of them at most.
 
     Args:
         site: Names the pages; links inside it have tags like ``/pep-0008#intro``.
@@ -209,15 +213,16 @@ class HyperlinkExtractor:
 
     def _yield_outgoing(self, chunk: Chunk) -> Iterator[Link]:
         tags: dict[str, str | None] = {}
-        labelled: set[str] = set()
+        labels: dict[str, dict[str, str]] = {}
         for link in chunk.hyperlinks:
             if link.href not in tags:
                 tags[link.href] = self._site.tag(link.href, page=chunk.page.url, base=chunk.page.base)
-            tag = tags[link.href]
-            if tag is not None and tag not in labelled:  # else merging would drop it
-                yield Link.outgoing(kind=self._kind, tag=tag, label=link.label or None)
-                if link.label:
-                    labelled.add(tag)
+            if (tag := tags[link.href]) is not None:
+                texts = labels.setdefault(tag, {})
+                if link.label and len(texts) < _MOST_LABELS:
+                    texts.setdefault(link.label.casefold(), link.label)
+        for tag, texts in labels.items():  # merging would keep the first text alone
+            yield Link.outgoing(kind=self._kind, tag=tag, label=_BETWEEN_LABELS.join(texts.values()) or None)
 
 
 @lru_cache(maxsize=64)

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from linkstore.core.hits import Hit, Hits
     from linkstore.store.linkstore import LinkStore
 
-MAX_SHOWN_LINKED: Final = 3
-"""How many of the hits found only by links are shown."""
-QUESTION: Final = "What is the neighbourhood around the landmark of the 1962 fair called?"
-"""The page that answers names neither the landmark nor the fair; the landmark's page links to it."""
+MAX_SHOWN: Final = 3
+"""How many hits of each search are shown."""
+QUESTION: Final = "Where do people eat near the Space Needle?"
+"""The page that answers does not name the Space Needle, whose page links to it."""
 DEMO_ANSWER: Final = "uptown.html"
 """URL of the page that answers."""
 DEMO_LINKS: Final = ("hyperlink", "section")
 """The kinds of link in the site."""
-DEMO_K: Final = 3
-"""How many documents both searches start from."""
+DEMO_K: Final = 10
+"""How many hits both searches give, as a search does by default."""
 
 
 def demo(
@@ -38,7 +38,8 @@ def demo(
 ) -> None:
     """Show what links find, on a small site about Seattle.
 
-    Indexes the site and asks one question, by similarity alone and with links. Needs no network and no key.
+    Indexes the site and asks one question, by similarity alone and by the default search, which follows
+    links. Needs no network and no key.
 
     Args:
         store (PLACE): Keep the store in this folder or cluster.
@@ -57,15 +58,15 @@ def demo(
     with kept as place, open_store(place, create=True) as opened_store, site() as folder:
         index(opened_store, FolderSource(folder), name="linkstore-demo", links=DEMO_LINKS)
         similar, linked = compare(opened_store)
-    console, shown = get_stdout(), linked[:MAX_SHOWN_LINKED]
+    console = get_stdout()
     console.print(f"Question: {QUESTION}\n", style="bold")
-    console.print(f"By similarity alone, the {len(similar)} nearest:\n", style="underline")
-    show_hits(similar, QUESTION)
-    only = f"\nOnly by following their links ({len(linked)} more; the first {len(shown)}):\n"
-    console.print(only, style="underline")
-    show_hits(shown, QUESTION)
+    console.print(f"The {MAX_SHOWN} nearest by similarity:\n", style="underline")
+    show_hits(similar[:MAX_SHOWN], QUESTION)
+    only = f"Not among the {len(similar)} nearest, and found by following links, as a search does by default:"
+    console.print(f"\n{only}\n", style="underline")
+    show_hits(linked[:MAX_SHOWN], QUESTION)
     if store is not None:
-        console.print(f'\nAsk it more: linkstore query "Who built the monorail?" --store {store}')
+        console.print(f'\nAsk again: linkstore query "{QUESTION}" --store {store}')
 
 
 @contextmanager
@@ -76,19 +77,19 @@ def site() -> Iterator[Path]:
 
 
 def compare(store: LinkStore, question: str = QUESTION, k: int = DEMO_K) -> tuple[Hits, list[Hit]]:
-    """Ask a store one question by similarity alone, then with links followed once.
+    """Ask a store one question by similarity alone, then by the default search.
 
     Args:
         store: A store that holds the site, or any other.
         question: The question.
-        k: How many documents both searches start from.
+        k: How many hits both searches give.
 
     Returns:
-        The hits without links, and those that links gave besides, each best first.
+        The hits by similarity, and those of the default search that links gave besides, each best first.
     """
-    from linkstore.strategies.eager import Eager
+    from linkstore.strategies.first_stage import Similarity
 
-    similar = store.search(question, strategy=Eager(start_k=k, depth=0))
+    similar = store.search(question, strategy=Similarity(k=k))
     known = {hit.document.id for hit in similar}
-    linked = store.search(question, strategy=Eager(start_k=k, depth=1))
-    return similar, [hit for hit in linked if hit.document.id not in known]
+    linked = store.search(question, k=k)
+    return similar, [hit for hit in linked if hit.depth and hit.document.id not in known]

@@ -309,7 +309,7 @@ def show_summary(summary: Summary) -> None:
     if summary.left_out.letters:
         show(f"left out  {_format_left_out(summary.left_out)}")
     if summary.unread:
-        from linkstore.ingest.files import describe_unread
+        from linkstore.ingest.suffixes import describe_unread
 
         show(f"left out  {describe_unread(summary.unread)}")
     if encodings.replaced:

@@ -74,7 +74,7 @@ def _make_suffix_test(*suffixes: str) -> Callable[[str], bool]:
 
 
 def _is_page_file(place: str) -> bool:
-    from linkstore.ingest.files import NOTE_SUFFIXES, SITE_SUFFIXES, get_suffix
+    from linkstore.ingest.suffixes import NOTE_SUFFIXES, SITE_SUFFIXES, get_suffix
 
     return get_suffix(place) in SITE_SUFFIXES | NOTE_SUFFIXES and Path(place).is_file()
 
@@ -102,7 +102,6 @@ SOURCE_KINDS: Final = (
         "a file of JSON lines",
         _make_suffix_test(".jsonl", ".ndjson"),
         "JsonLinesSource",
-        ("prefix", "claims", "encoding"),
     ),
     SourceKind("zim", "a ZIM file", _make_suffix_test(".zim"), "ZimSource"),
     SourceKind(
@@ -155,7 +154,7 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
         )
     if kind is None:
         if Path(place).is_file():
-            from linkstore.ingest.files import suggest_source
+            from linkstore.ingest.suffixes import suggest_source
 
             if instead := suggest_source(place):
                 raise UsageError(f"{place}: {instead}")

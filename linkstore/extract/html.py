@@ -13,14 +13,9 @@ from typing import Final, NamedTuple
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, resolve_encoding
 
 from linkstore.errors import StrategyError
-from linkstore.extract.blocks import (
-    Tree,
-    find_node_anchors,
-    fold_whitespace,
-    get_link_label,
-    get_link_target,
-    read_blocks,
-)
+from linkstore.extract.block_reader import read_blocks
+from linkstore.extract.blocks import fold_whitespace
+from linkstore.extract.elements import Tree, find_node_anchors, get_link_label, get_link_target
 from linkstore.extract.html_bounds import DEEPEST_ELEMENT, UnboundedPageError, estimate_depth
 from linkstore.extract.noise import find_noise, find_suspects, find_unseen
 
@@ -49,7 +44,11 @@ _UNSEEN_SELECTOR: Final = "script, style, iframe"
 _ROBOTS: Final = frozenset({"robots", "linkstore"})
 _NO_INDEX: Final = frozenset({"noindex", "none"})
 _XHTML: Final = re.compile(r"\s*(?:<\?xml\b|<!doctype[^>]*\bxhtml\b)", re.IGNORECASE)
-_CLOSED_RAW: Final = re.compile(r"<(script|style|title|textarea|iframe|xmp)\b([^<>]*)/>", re.IGNORECASE)
+_VOID: Final = (
+    "area|base|basefont|bgsound|br|col|embed|frame|hr|image|img|input|keygen|link|meta|param|source|track|wbr"
+)
+_CLOSED: Final = re.compile(rf"<(?!(?:{_VOID})[\s/])([a-z][\w:.-]*+)((?:\s[^<>]*[\s\"'])?)/>", re.IGNORECASE)
+"""An element that holds nothing. One whose last value is not in quotation marks may end in a slash."""
 
 
 class DecodedText(NamedTuple):
@@ -149,8 +148,8 @@ def parse_html(content: str | bytes) -> Tree:
         UnboundedPageError: If the page would take far more time or memory to parse than its length says.
     """
     text = decode_html(content).text if isinstance(content, bytes) else content
-    if _XHTML.match(text):  # there, a slash closes an element whose text would else be all that follows
-        text = _CLOSED_RAW.sub(r"<\1\2></\1>", text)
+    if _XHTML.match(text):  # there, a slash closes an element, which would else hold what follows
+        text = _CLOSED.sub(_close_element, text)
     page = text.encode(errors="replace")
     depth = estimate_depth(page)
     tree = Tree(page)
@@ -160,6 +159,13 @@ def parse_html(content: str | bytes) -> Tree:
         if (inner := element.first_child) is not None:
             inner.decompose()
     return tree
+
+
+def _close_element(found: re.Match[str]) -> str:
+    """Write the end of an element, unless it is a link, which has a text."""
+    name, attributes = found[1], found[2]
+    is_link = name in {"a", "A"} and "href" in attributes.lower()
+    return found[0] if is_link else f"<{name}{attributes}></{name}>"
 
 
 def _check_depth(tree: Tree) -> None:

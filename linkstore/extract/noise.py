@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
-from linkstore.extract.blocks import BAR, HEADINGS, Block, Box, Node, Tree, count_letters
+from linkstore.extract.blocks import BAR, Block, Box, count_letters
+from linkstore.extract.elements import HEADINGS, Node, Tree
 
 NAVIGATION: Final = "navigation"
 SIDEBARS: Final = "sidebars"

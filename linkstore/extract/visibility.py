@@ -15,16 +15,8 @@ from itertools import islice
 from posixpath import basename, splitext
 from typing import Final
 
-from linkstore.extract.blocks import (
-    BLOCKS,
-    Node,
-    Tree,
-    count_letters,
-    empty_element,
-    fold_whitespace,
-    iter_ancestors,
-    read_inner_text,
-)
+from linkstore.extract.blocks import count_letters, fold_whitespace
+from linkstore.extract.elements import BLOCKS, Node, Tree, empty_element, iter_ancestors, read_inner_text
 
 _CHANGED: Final = (
     "math, img[alt], svg, noscript, textarea, rt,"

@@ -1,6 +1,7 @@
 from .chunks import ChunkLimits as ChunkLimits
 from .files import SourceNotFoundError as SourceNotFoundError
 from .html.folder import FolderSource as FolderSource
+from .jsonlines import JsonLinesSource as JsonLinesSource
 from .notes.vault import VaultSource as VaultSource
 from .page import LlmsTxtSource as LlmsTxtSource, PageSource as PageSource
 from .pipeline import (
@@ -11,7 +12,7 @@ from .pipeline import (
     aindex as aindex,
     index as index,
 )
-from .records import DocumentsSource as DocumentsSource, JsonLinesSource as JsonLinesSource
+from .records import DocumentsSource as DocumentsSource
 from .relink import CORPUS_LINKS as CORPUS_LINKS, Relinked as Relinked, link_corpus as link_corpus
 from .settings import PageSettings as PageSettings, PathSettings as PathSettings
 from .source import (

@@ -38,10 +38,12 @@ import xxhash
 from linkstore.extract.blocks import count_letters
 from linkstore.extract.html import decode_html, find_canonical_href, forbids_indexing, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
-from linkstore.ingest.files import MARKDOWN_SUFFIXES, Folder, Listing, PageFile
+from linkstore.ingest.files import Listing, PageFile
+from linkstore.ingest.folders import Folder
 from linkstore.ingest.notes.frontmatter import split_front_matter
 from linkstore.ingest.notes.markdown import render_markdown
 from linkstore.ingest.source import UnreadablePageError
+from linkstore.ingest.suffixes import MARKDOWN_SUFFIXES
 
 COPIES: Final = "other names of pages"
 MENUS: Final = "menus shown in frames"

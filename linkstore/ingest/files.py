@@ -1,28 +1,16 @@
-"""Lists and reads the files of a folder, without leaving it, and decides which of them are pages.
-
-Only regular files below the folder are read. A symbolic link is followed if its target is also in the folder
-and not hidden. Pipes, sockets and devices are never opened. Replacing a file by a link while the folder is
-read does not lead outside either: each part of a path is opened without following links.
-"""
+"""Lists the files of a folder that are pages, and detects where they lie in public."""
 
 from __future__ import annotations
 
-import errno
 import os
-import posixpath
 import stat
-import time
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from gzip import BadGzipFile, GzipFile
-from importlib.util import find_spec
 from pathlib import Path, PurePath, PurePosixPath
 from posixpath import splitext
-from typing import BinaryIO, Final
+from typing import Final
 from urllib.parse import quote
 
 from linkstore.core.arguments import as_path
@@ -33,66 +21,27 @@ from linkstore.errors import LinkStoreError
 from linkstore.extract.html import find_canonical_href, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.documents import get_origin
+from linkstore.ingest.folders import LEAVES_FOLDER, NO_PAGES_IN, NOT_A_FILE, Folder
 from linkstore.ingest.source import BadInput, UnreadablePageError
-
-HTML_SUFFIXES: Final = frozenset({".html", ".htm", ".xhtml", ".xht", ".shtml"})
-_NO_PAGES_IN: Final = frozenset(
-    {"_static", "_sources", "_images", "_downloads", "node_modules", "__pycache__"}
+from linkstore.ingest.suffixes import (
+    FOR_PEOPLE,
+    GZIP_SUFFIX,
+    HTML_SUFFIXES,
+    NOT_HTML,
+    READ_AS,
+    SITE_SUFFIXES,
+    TEXT_SUFFIX,
+    get_suffix,
+    suggest_source,
 )
+
 _MAY_HOLD_PAGES: Final = frozenset({"_static", "_images", "_downloads"})
 """Of these, the ones in which pages are counted; the others hold sources, or no pages for readers."""
 _FOR_MACHINES: Final = frozenset(
     {"robots.txt", "_redirects.txt", "redirects.txt", "llms.txt", "llms-full.txt", "humans.txt"}
     | {"requirements.txt", "constraints.txt", "CMakeLists.txt"}
 )
-_LANGUAGE_CODES: Final = """
-    ar az be bg bn bs ca cs cy da de el en eo es et eu fa fi fr ga gl he hi hr hu hy id is it ja ka kk km ko
-    lt lv mk mn ms my nb ne nl nn no pl pt ro ru si sk sl sq sr sv ta te th tr uk ur uz vi zh
-"""
-_LANGUAGES: Final = frozenset(_LANGUAGE_CODES.split())
-"""Languages (ISO 639-1) that end the names of pages; none that is also the suffix of other files (``br``)."""
-_LINK_ERRORS: Final = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
-"""What opening a path without following links says where it meets one; the last on FreeBSD."""
-_FILE_FLAGS: Final = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
-_FOLDER_FLAGS: Final = _FILE_FLAGS | getattr(os, "O_DIRECTORY", 0)
-_HAS_DIR_FD: Final = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd
-_LONGEST_REGION: Final = 4
-"""Letters of a region or script after a language, as in ``zh-hant``."""
-_LEAVES_FOLDER: Final = "it is a link that leaves the folder"
 _SAME_FOLDER: Final = "it is a link to another folder of the source, whose pages are read there"
-_NOT_A_FILE: Final = "it is a pipe, socket or device, not a file"
-_SECONDS_TO_WRITE: Final = 1.0
-_GZIP_SUFFIX: Final = ".gz"
-MARKDOWN_SUFFIXES: Final = frozenset({".md", ".markdown"})
-NOTE_SUFFIXES: Final = MARKDOWN_SUFFIXES | {".mdx"}
-TEXT_SUFFIX: Final = ".txt"
-NOTEBOOK_SUFFIX: Final = ".ipynb"
-RST_SUFFIX: Final = ".rst"
-_WITH_EXTRAS: Final = frozenset({RST_SUFFIX} if find_spec("docutils") else ())
-SITE_SUFFIXES: Final = HTML_SUFFIXES | MARKDOWN_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX} | _WITH_EXTRAS
-"""The suffixes of files that are pages of a folder."""
-READ_AS: Final = {".mdx": "vault", **dict.fromkeys(sorted(SITE_SUFFIXES - MARKDOWN_SUFFIXES), "folder")}
-"""The kind of source that reads what another one leaves out, by suffix."""
-_OTHER_SUFFIXES: Final = """
-    .adoc .asciidoc .asp .aspx .canvas .creole .djvu .doc .docx .epub .fb2 .jsp .mediawiki .mht .mhtml
-    .odt .org .pdf .php .pod .pptx .qmd .rdoc .rmd .rst .rtf .tex .textile .wiki
-"""
-_FOR_PEOPLE: Final = SITE_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split())
-"""Files that are pages to a reader, whether or not they are read here."""
-_NOT_HTML: Final = NOTE_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX, RST_SUFFIX}
-_SUGGESTIONS: Final = {
-    RST_SUFFIX: "reStructuredText is read with pip install 'langchain-linkstore[rst]'; or build it"
-    " (sphinx-build -b html), and give the folder of HTML",
-    ".csv": "a table is not read; write each row as a line of JSON with id and text, and give the .jsonl",
-    ".xml": "it is no dump of a wiki; if it is a sitemap, give its URL, or the folder of the pages",
-    ".zip": "unpack it, and give the folder",
-}
 _OF_SPHINX: Final = frozenset({"search", "genindex", "genindex-all"})
 """At the root, its search form and its index of everything."""
 _SPHINX: Final = frozenset({"searchindex.js", "objects.inv", "genindex.html"})
@@ -103,127 +52,6 @@ _SAMPLE: Final = 16
 _LARGEST: Final = 16 * 2**20
 _NAMED_TYPES: Final = 5
 _FOLDED: Final = UrlPolicy(query="drop", fragment="drop", trailing_slash="strip")
-
-
-class Folder:
-    """A folder whose files are read.
-
-    Args:
-        path: Where it is; may itself be a link.
-
-    Raises:
-        OSError: If it cannot be resolved.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path: Final = Path(os.path.realpath(path))
-
-    def has(self, name: str) -> bool:
-        """Say whether there is a regular file of this name, not reached by a link."""
-        try:
-            return stat.S_ISREG((self.path / name).lstat().st_mode)
-        except OSError:
-            return False
-
-    def read(self, name: str, most: int) -> bytes:
-        """Read the content of a file.
-
-        Args:
-            name: Its path from the root, with ``/``.
-            most: How many bytes it may have.
-
-        A file without content that was changed in the last second is read once more when that has passed,
-        since a program that writes a file empties it first.
-
-        Raises:
-            UnreadablePageError: If it is larger, or not a regular file of the folder.
-            OSError: If it cannot be read.
-        """
-        with self._open_unpacked(name) as file:
-            status = os.fstat(file.fileno())
-            size = status.st_size
-            content = file.read(size + 1) if size <= most else b""  # a larger buffer takes longer to get
-            if len(content) > size:  # it is being written
-                content += file.read(most - size)
-        if max(size, len(content)) > most:
-            raise UnreadablePageError(
-                f"it has {max(size, len(content)):,} bytes, more than the {most:,} allowed (--max-bytes;"
-                " Python: max_bytes=…)"
-            )
-        wait = status.st_mtime + _SECONDS_TO_WRITE - time.time()
-        if not content and 0 < wait <= _SECONDS_TO_WRITE:
-            time.sleep(wait)
-            return self.read(name, most)
-        return content
-
-    def head(self, name: str, size: int) -> bytes:
-        """Read the first bytes of a file, with the errors of :meth:`read`."""
-        with self._open_unpacked(name) as file:
-            return file.read(size)
-
-    def inside(self, path: Path) -> tuple[str, ...] | None:
-        """Return the parts of a resolved path from the root, or None if it lies elsewhere, or is hidden."""
-        if not path.is_relative_to(self.path):
-            return None
-        parts = path.relative_to(self.path).parts
-        hidden = any(part.startswith(".") or part in _NO_PAGES_IN for part in parts)
-        return None if hidden else parts
-
-    @contextmanager
-    def _open_unpacked(self, name: str) -> Iterator[BinaryIO | GzipFile]:
-        """Open a file, as what it holds if it is compressed by gzip."""
-        with self._open(name) as file:
-            if not name.lower().endswith(_GZIP_SUFFIX):
-                yield file
-                return
-            try:
-                with GzipFile(fileobj=file) as unpacked:
-                    yield unpacked
-            except (BadGzipFile, EOFError, zlib.error) as error:
-                raise UnreadablePageError(f"it cannot be unpacked: {error}") from error
-
-    def _open(self, name: str) -> BinaryIO:
-        try:
-            descriptor = self._descriptor(tuple(name.split("/")))
-        except OSError as error:
-            if error.errno not in _LINK_ERRORS:
-                raise
-            target = self.inside(Path(os.path.realpath(self.path / name, strict=True)))
-            if target is None:
-                raise UnreadablePageError(_LEAVES_FOLDER) from error
-            descriptor = self._descriptor(target)
-        return os.fdopen(descriptor, "rb")
-
-    def _descriptor(self, parts: tuple[str, ...]) -> int:
-        """Open a file, going from folder to folder, none of which may be a link."""
-        if not _HAS_DIR_FD:
-            return _open_regular(str(self.path.joinpath(*parts)), None)
-        here = os.open(self.path, _FOLDER_FLAGS)
-        try:
-            for part in parts[:-1]:
-                following = os.open(part, _FOLDER_FLAGS, dir_fd=here)
-                os.close(here)
-                here = following
-            return _open_regular(parts[-1], here)
-        finally:
-            os.close(here)
-
-
-def _open_regular(path: str, folder: int | None) -> int:
-    """Open a regular file.
-
-    The file is looked at before, so that no device notices, and after, for it may be swapped.
-    """
-    before = os.stat(path, dir_fd=folder, follow_symlinks=False)
-    if stat.S_ISLNK(before.st_mode):
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-    if not stat.S_ISREG(before.st_mode):
-        raise UnreadablePageError(_NOT_A_FILE)
-    descriptor = os.open(path, _FILE_FLAGS, dir_fd=folder)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise UnreadablePageError(_NOT_A_FILE)
-    return descriptor
 
 
 @dataclass(slots=True)
@@ -283,7 +111,7 @@ class FolderSearch:
         path = PurePosixPath(name)
         if entry.name.startswith(".") or entry.name in _FOR_MACHINES:
             return
-        if entry.name in _NO_PAGES_IN:
+        if entry.name in NO_PAGES_IN:
             if entry.name in _MAY_HOLD_PAGES and entry.is_dir(follow_symlinks=False):
                 self._count_aside(entry.path, entry.name)
             return
@@ -297,7 +125,7 @@ class FolderSearch:
             elif entry.is_file(follow_symlinks=False):
                 self.names.append(name)
             else:
-                self._say(name, _NOT_A_FILE)
+                self._say(name, NOT_A_FILE)
         except OSError as error:
             self._say(name, f"it cannot be looked at: {error.strerror or error}", hides=name)
 
@@ -319,7 +147,7 @@ class FolderSearch:
             return
         if self.folder.inside(target) is None:
             if self._is_page(path) or stat.S_ISDIR(mode):
-                self._say_of_link(path, _LEAVES_FOLDER)
+                self._say_of_link(path, LEAVES_FOLDER)
         elif stat.S_ISDIR(mode):
             self._say_of_link(path, _SAME_FOLDER)
         elif self._is_page(path) and stat.S_ISREG(mode):
@@ -333,14 +161,6 @@ class FolderSearch:
     def _say_of_link(self, path: PurePosixPath, reason: str) -> None:
         """Report a link by another name than the page's, so that what was stored of the page is removed."""
         self.problems.append(BadInput(name=f"{quote_path(str(path))} (link)", reason=reason))
-
-
-def get_suffix(name: str) -> str:
-    """Return the suffix that says what a file is, in lower case: ``.html`` of ``p.html.en.gz``."""
-    start, suffix = posixpath.splitext(name.lower().removesuffix(_GZIP_SUFFIX))
-    language, _, region = suffix[1:].replace("_", "-").partition("-")
-    before = posixpath.splitext(start)[1] if language in _LANGUAGES and len(region) <= _LONGEST_REGION else ""
-    return before if before in HTML_SUFFIXES else suffix
 
 
 def quote_path(path: str) -> str:
@@ -388,9 +208,9 @@ class PageFile:
     @property
     def suffix(self) -> str:
         """What the file is, ``.html`` for all kinds of HTML."""
-        name = self.page.lower().removesuffix(_GZIP_SUFFIX)
+        name = self.page.lower().removesuffix(GZIP_SUFFIX)
         suffix = splitext(name)[1]  # asked often; a path object takes 5 µs
-        return suffix if suffix in _NOT_HTML else ".html"
+        return suffix if suffix in NOT_HTML else ".html"
 
     def read(self, most: int) -> bytes:
         """Read the content of the file, of this many bytes at most: see :meth:`Folder.read`."""
@@ -442,7 +262,7 @@ def list_pages(folder: Folder, suffixes: AbstractSet[str] = SITE_SUFFIXES) -> Li
         for name in search.names
     )
     problems = (*search.problems, *([] if files else [_report_no_pages(search.others, suffixes)]))
-    others = {kind: count for kind, count in search.others.items() if kind in _FOR_PEOPLE - suffixes}
+    others = {kind: count for kind, count in search.others.items() if kind in FOR_PEOPLE - suffixes}
     unread = dict(Counter({**others, **search.aside}).most_common())
     return Listing(folder=folder, files=files, problems=problems, unread=unread)
 
@@ -458,31 +278,6 @@ def open_folder(path: str | Path, wanted: str) -> Folder:
     if not Path(path).is_dir():
         raise SourceNotFoundError(f"the folder {str(path)!r} does not exist; give {wanted}")
     return Folder(Path(path))
-
-
-def suggest_source(path: str | Path) -> str:
-    """Say what to give instead of a file that is no source, empty where that is not known."""
-    suffix = get_suffix(PurePath(path).name)
-    if suffix in _SUGGESTIONS:
-        return _SUGGESTIONS[suffix]
-    if suffix in SITE_SUFFIXES | NOTE_SUFFIXES:
-        return "it is a single page; index it as one, or give its folder"
-    if suffix in _FOR_PEOPLE:
-        return f"{suffix} is not read; convert it to HTML or Markdown, and give the folder"
-    return ""
-
-
-def describe_unread(unread: Mapping[str, int]) -> str:
-    """Describe kinds of files that were not read, such as ``12 .mdx``, and the option that reads them."""
-    counts = ", ".join(f"{count:,} {kind}" for kind, count in unread.items())
-    ways: dict[str, list[str]] = {}
-    for kind in unread:
-        if kind in READ_AS:
-            ways.setdefault(READ_AS[kind], []).append(kind)
-    hints = [f"--as {way} reads {', '.join(kinds)}" for way, kinds in ways.items()]
-    if RST_SUFFIX in unread and not _WITH_EXTRAS:
-        hints.append(f"pip install 'langchain-linkstore[rst]' reads {RST_SUFFIX}")
-    return "; ".join((counts, *hints))
 
 
 def _report_no_pages(others: Counter[str], suffixes: AbstractSet[str]) -> BadInput:

@@ -17,20 +17,12 @@ from urllib.parse import unquote, urlsplit
 
 from linkstore.core.arguments import as_path
 from linkstore.extract.html import decode_html
-from linkstore.ingest.files import (
-    NOTE_SUFFIXES,
-    SITE_SUFFIXES,
-    Folder,
-    Listing,
-    PageFile,
-    SourceNotFoundError,
-    get_suffix,
-    list_pages,
-    quote_path,
-)
+from linkstore.ingest.files import Listing, PageFile, SourceNotFoundError, list_pages, quote_path
+from linkstore.ingest.folders import Folder
 from linkstore.ingest.html.folder import FolderPages
 from linkstore.ingest.settings import PathSettings
 from linkstore.ingest.source import BadInput, UnreadablePageError
+from linkstore.ingest.suffixes import NOTE_SUFFIXES, SITE_SUFFIXES, get_suffix
 
 _LONGEST_LIST: Final = 16 * 2**20
 LIST_NAME: Final = "llms.txt"

@@ -31,7 +31,6 @@ from linkstore.engines.contract import WriteCounts as WriteCounts
 from linkstore.errors import DocumentError, ExtractionError, LinkError
 from linkstore.extract.protocol import LinkExtractor
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
-from linkstore.ingest.files import describe_unread
 from linkstore.ingest.relink import CorpusLinks
 from linkstore.ingest.settings import hash_values
 from linkstore.ingest.source import (
@@ -50,13 +49,14 @@ from linkstore.ingest.source import (
     count_dangling,
     name_source,
 )
+from linkstore.ingest.suffixes import describe_unread
 from linkstore.ingest.workers import ReadAhead, ReadPage
 from linkstore.store.base import PATIENCE, retry
 
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
 
-PIPELINE_VERSION: Final = 15
+PIPELINE_VERSION: Final = 16
 """Raised whenever the same page would give other documents, so that all are read again."""
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""

@@ -43,8 +43,8 @@ from linkstore.embeddings.names import get_embedding
 from linkstore.engines.contract import WriteCounts
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import ArgumentError, DocumentError, LinkError, StoreNotFoundError
+from linkstore.ingest.jsonlines import ROW_KEYS, make_row_document
 from linkstore.ingest.notes.frontmatter import NotPlainError, make_plain
-from linkstore.ingest.records import ROW_KEYS, make_row_document
 from linkstore.ingest.relink import Relinked, link_corpus
 from linkstore.store.base import PATIENCE, close_on_failure, retry
 from linkstore.store.documents import prepare_drafts

@@ -65,7 +65,7 @@ from langchain_community.graph_vectorstores import links as former
 needle = Document(id="needle", page_content="The Space Needle is a tower, the landmark of Seattle.")
 fair = Document(id="fair", page_content="The World's Fair of 1962 left Seattle the Space Needle.")
 train = Document(id="monorail", page_content="The monorail runs from downtown to the Space Needle.")
-uptown = Document(id="uptown", page_content="Uptown has theatres, record shops and late bars.")
+uptown = Document(id="uptown", page_content="Uptown has theatres, restaurants and late bars.")
 former.add_links(needle, former.Link.outgoing(kind="hyperlink", tag="/uptown"))
 former.add_links(uptown, former.Link.incoming(kind="hyperlink", tag="/uptown"))
 
@@ -75,7 +75,7 @@ store.add_documents([needle, fair, train, uptown])
 # `traversal_search` and `mmr_traversal_search` keep their names and arguments. The documents that they return now have
 # the path, and they can be called in a notebook, where `CassandraGraphVectorStore` fails because it calls `asyncio.run`.
 # %%
-question = "Where can I go out near the Space Needle?"
+question = "Where do people eat near the Space Needle?"
 for document in store.traversal_search(question, k=3, depth=1):
     print(document.metadata["linkstore"]["depth"], document.id)
 print()

@@ -16,7 +16,7 @@ from linkstore import Link, LinkStore, add_links
 needle = Document(id="needle", page_content="The Space Needle is a tower, the landmark of Seattle.")
 fair = Document(id="fair", page_content="The World's Fair of 1962 left Seattle the Space Needle.")
 train = Document(id="monorail", page_content="The monorail runs from downtown to the Space Needle.")
-uptown = Document(id="uptown", page_content="Uptown has theatres, record shops and late bars.")
+uptown = Document(id="uptown", page_content="Uptown has theatres, restaurants and late bars.")
 
 add_links(needle, Link.outgoing(kind="hyperlink", tag="/uptown", label="the neighbourhood around it"))
 add_links(uptown, Link.incoming(kind="hyperlink", tag="/uptown"))
@@ -28,7 +28,7 @@ store.add_documents([needle, fair, train, uptown])
 # %%
 from linkstore.strategies import Eager
 
-question = "Where can I go out near the Space Needle?"
+question = "Where do people eat near the Space Needle?"
 for depth in (0, 1):
     hits = store.search(question, strategy=Eager(start_k=3, depth=depth))
     print(f"depth {depth}:", *(hit.document.id for hit in hits))
@@ -60,10 +60,9 @@ with site() as folder:
     summary = index(city, FolderSource(folder))
 print(f"{summary.pages.added} pages, {summary.chunks} chunks, links: {dict(summary.links)}")
 # %% [markdown]
-# `show` shows what a search found: the hits by page, and their graph. Each column is one more link followed, and the
-# words on the lines are those of the links. Point at a document to see its links.
+# The same question of this site, by the default search. `explore` shows what it found: the hits by page, and their graph.
+# Each column is one more link followed, and the words on the lines are those of the links. Point at a document to see its
+# links.
 # %%
-from linkstore.explorer import show
-
-hits = city.search(QUESTION, strategy=Eager(start_k=3, depth=2, kinds={"hyperlink": 1.0}, k=12))
-show(hits, QUESTION)
+hits = city.search(QUESTION)
+hits.explore(QUESTION)

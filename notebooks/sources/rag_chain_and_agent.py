@@ -11,7 +11,7 @@
 # ## A store
 # %%
 from linkstore import LinkStore
-from linkstore.cli.demo import QUESTION, site
+from linkstore.cli.demo import site
 from linkstore.ingest import FolderSource, index
 
 store = LinkStore.open(":memory:")
@@ -121,6 +121,7 @@ def answering(retriever: Runnable[str, list[Document]]) -> Runnable[str, str]:
     return given | prompt | model | StrOutputParser()
 
 
+QUESTION = "What is the neighbourhood around the landmark of the 1962 fair called?"
 print(QUESTION)
 print(answering(retriever).invoke(QUESTION))
 # %% [markdown]

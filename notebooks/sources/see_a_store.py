@@ -23,13 +23,13 @@ show(store)
 # %% [markdown]
 # ## An answer and its way
 #
-# The page that answers this question mentions neither the fair nor its landmark. A search follows the links of what is
-# similar, so the page is there:
+# The page that answers this question does not mention the Space Needle. A search follows the links of what it finds by
+# similarity and by words, so the page is there:
 # %%
-from linkstore.strategies import Eager, Similarity
+from linkstore.strategies import Similarity
 
 print(QUESTION)
-linked = store.search(QUESTION, strategy=Eager(start_k=2, depth=1, kinds=["hyperlink"], k=5))
+linked = store.search(QUESTION)
 for hit in linked:
     print(f"{hit.score:.2f}  {hit.path}")
 # %% [markdown]
@@ -39,7 +39,7 @@ show(linked, QUESTION)
 # %% [markdown]
 # ## Why is a document not there?
 #
-# By similarity alone, it is not among the first four. How far down is it, and what is before it?
+# By similarity alone, it is not among the first ten. How far down is it, and what is before it?
 # %%
 answer = "uptown.html"
 behind = store.search(QUESTION, strategy=Similarity(k=100))
@@ -52,11 +52,7 @@ for hit in behind[:4]:
 # A filter, a hub or a beam may also keep a document away. `explain` ends with what was left out and why; what a filter hides is
 # not even counted:
 # %%
-narrow = store.search(
-    QUESTION,
-    strategy=Eager(start_k=2, depth=1, kinds=["hyperlink"], k=3),
-    filter={"page": {"$ne": answer}},
-)
+narrow = store.search(QUESTION, k=3, filter={"page": {"$ne": answer}})
 print(narrow.explain())
 # %% [markdown]
 # ## Take it along

@@ -9,7 +9,7 @@ from differential import assert_congruent
 from oracle import OracleBackend
 from stores import times
 
-from linkstore.engines.contract import Change
+from linkstore.engines.contract import WriteBatch
 from linkstore.errors import BackendError
 
 BUCKETS = 3
@@ -45,11 +45,11 @@ def test_how_many_there_are_is_fixed_when_the_store_is_made(split, cassandra_ses
 
     split.run(split.claim(CLAIM))
     names = [f"d{n}" for n in range(12)]
-    split.run(split.write(Change(put=[make_record(name, 0.5, link_both("t")) for name in names[:6]])))
+    split.run(split.write(WriteBatch(put=[make_record(name, 0.5, link_both("t")) for name in names[:6]])))
     with pytest.raises(BackendError, match=r"created with buckets=3, and CassandraSettings has buckets=1"):
         CassandraBackend(cassandra_session, keyspace, "t", settings=CassandraSettings(buckets=1))
     other = CassandraBackend(cassandra_session, keyspace, "t")
-    other.run(other.write(Change(put=[make_record(name, 0.5, link_both("t")) for name in names[6:]])))
+    other.run(other.write(WriteBatch(put=[make_record(name, 0.5, link_both("t")) for name in names[6:]])))
     for one in (split, other):
         survey = one.run(one.survey())
         assert (survey.documents, survey.groups) == (12, 1)

@@ -272,6 +272,13 @@ def test_json_lines_of_unknown_fields_are_one_line_and_a_report(tmp_path):
     assert lines[7] == {"name": "7", "reason": lines[7]["reason"], "unseen": False}
 
 
+def test_the_limit_of_a_page_is_one_of_a_line_too(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text(f'{{"id": "short", "text": "x"}}\n{{"id": "long", "text": "{99 * "x"}"}}\n')
+    _, out, _ = run(path, "--max-bytes", "99")
+    assert "line 2: it has more than 99 bytes (--max-bytes; Python: max_bytes=" in out
+
+
 def test_long_lists_are_cut(folder):
     for number in range(30):
         (folder / f"x{number}.html").write_bytes(b"")

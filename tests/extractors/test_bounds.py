@@ -97,6 +97,30 @@ def test_what_readers_see_stays(page, text):
     assert parse_html(page).body.text() == text
 
 
+@pytest.mark.parametrize(
+    "piece", ['<p><a id="{}"/>x</p>', "<i class='{}' />x", '<div id="{}"/>x', "<span/>x"]
+)
+def test_elements_that_xhtml_closes_by_a_slash_are_not_left_open(piece):
+    page = "<!DOCTYPE html PUBLIC '-//W3C//DTD XHTML 1.1//EN'>" + "".join(map(piece.format, range(MANY)))
+    tree = parse_html(page)
+    assert tree.body.text() == "x" * MANY
+    assert all(not node.text() for node in tree.css("[id], [class], span"))
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        ("<p>a<br/>b<hr />c", "<p>a<br>b</p><hr>c"),
+        ('<a href="x"/>text</a>', '<a href="x">text</a>'),
+        ("<b title=x/>text</b>", '<b title="x/">text</b>'),
+        ('<b/><svg><path d="M0"/><g/></svg>', '<b></b><svg><path d="M0"></path><g></g></svg>'),
+        ('<A NAME="x"/>text', '<a name="x"></a>text'),
+    ],
+)
+def test_which_elements_of_xhtml_hold_nothing(page, found):
+    assert parse_html(f'<?xml version="1.0"?>{page}').body.html == f"<body>{found}</body>"
+
+
 def test_the_title_of_a_page_keeps_its_signs():
     page = "<title>a < b, <b>, &amp;</title>" + "<p>x</p>" * MANY
     assert parse_html(page).head.css_first("title").text() == "a < b, <b>, &"

@@ -43,10 +43,16 @@ def test_outgoing_links_lead_to_pages_of_the_site_and_elsewhere():
     assert tags(chunk, "out") == ["/api#f", "/api", "https://other.org/", "/guide#own"]
 
 
-def test_duplicates_merge_and_keep_the_first_words():
-    twice = (Hyperlink(href="/a"), Hyperlink(href="/a/", label="A"), Hyperlink(href="/a", label="B"))
-    found = HyperlinkExtractor(SITE).extract(Chunk(page=PAGE, text="x", index=1, hyperlinks=twice))
-    assert [(link.tag, link.label) for link in found] == [("/a", "A")]
+def test_links_to_one_place_merge_and_keep_their_different_words():
+    said = [("/a", ""), ("/a/", "The tower"), ("/a", "Needle"), ("/a", "the tower"), ("/b", ""), ("/c", "C")]
+    said += [("/c", f"C{number}") for number in range(9)]
+    links = tuple(Hyperlink(href=href, label=label) for href, label in said)
+    found = HyperlinkExtractor(SITE).extract(Chunk(page=PAGE, text="x", index=1, hyperlinks=links))
+    assert [(link.tag, link.label) for link in found] == [
+        ("/a", "The tower; Needle"),
+        ("/b", None),
+        ("/c", "C; C0; C1; C2; C3"),
+    ]
 
 
 def test_base_href_counts():

@@ -9,11 +9,11 @@ import pytest
 from linkstore.extract import Page
 from linkstore.extract.html import find_page_links, parse_html
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
-from linkstore.ingest.documents import find_titles
 from linkstore.ingest.html.folder import find_refresh_target
 from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.source import UnreadablePageError
-from linkstore.ingest.web import crawl as web_pages
+from linkstore.ingest.titles import find_titles
+from linkstore.ingest.web import reading as web_pages
 from linkstore.ingest.web.fetching import Response
 
 WORDS = "The needle stands on the ground of the fair of 1962, and a lift goes up. "

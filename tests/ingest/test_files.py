@@ -9,7 +9,8 @@ import pytest
 from memory_store import MemoryStore
 
 from linkstore.ingest import FolderSource, VaultSource, index
-from linkstore.ingest.files import Folder, list_pages
+from linkstore.ingest.files import list_pages
+from linkstore.ingest.folders import Folder
 from linkstore.ingest.source import UnreadablePageError
 
 KEY = "The planted key is 4711."

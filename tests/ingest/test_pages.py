@@ -339,7 +339,7 @@ def test_markdown_keeps_links_tables_and_code():
         b"| a | b |\n|---|---|\n| 1 | 2 |\n\n```\n  code\n```\n"
     )
     content = read_markdown_page(source)
-    assert content.title == "Named"
+    assert content.title == "H"
     assert [block.text for block in content.blocks] == ["H", "See a b.", "a | b", "1 | 2", "  code"]
     assert content.blocks[1].links[0].href == "x.md#y"
     assert content.blocks[1].links[0].label == "a b"

@@ -28,7 +28,8 @@ from linkstore.ingest import (
     aindex,
     index,
 )
-from linkstore.ingest.files import Folder, detect_bases, list_pages
+from linkstore.ingest.files import detect_bases, list_pages
+from linkstore.ingest.folders import Folder
 from linkstore_extractors.html import HtmlLinkExtractor, HyperlinkExtractor
 
 LINKS = ("hyperlink", "section")

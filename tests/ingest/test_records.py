@@ -14,7 +14,7 @@ from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTe
 
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore.cli import exits
-from linkstore.errors import DocumentError
+from linkstore.errors import DocumentError, StrategyError
 from linkstore.ingest import (
     DocumentsSource,
     JsonLinesSource,
@@ -140,13 +140,15 @@ def test_what_cannot_be_told_apart_from_broken_lines_stays(store, path):
     assert {document.id for document in store.scan()} == {"tower", "city"}
 
 
-def test_long_lines_are_read_up_to_a_limit_and_the_next_one_is_found(store, path, monkeypatch):
-    monkeypatch.setattr("linkstore.ingest.records._LONGEST_LINE", 2**20)
+def test_long_lines_are_read_up_to_a_limit_and_the_next_one_is_found(store, path):
     long = {"id": "long", "text": "word " * 200_000}
     write(path, TOWER, long, {"id": "longer", "text": "x" * (3 * 2**20)}, CITY)
-    summary = index(store, JsonLinesSource(path))
+    summary = index(store, JsonLinesSource(path, max_bytes=2**20))
 
     assert list(summary.skipped) == ["line 3"]
+    assert "1,048,576 bytes (--max-bytes;" in summary.skipped["line 3"]
+    with pytest.raises(StrategyError, match="max_bytes"):
+        JsonLinesSource(path, max_bytes=0)
     assert {document.id for document in store.scan()} == {"tower", "long", "city"}
 
 

@@ -141,7 +141,7 @@ def test_a_root_that_cannot_be_read_keeps_everything(store, folder, monkeypatch)
 
 
 def test_a_file_that_cannot_be_read_keeps_its_page_and_counts_as_not_seen(store, folder, monkeypatch):
-    from linkstore.ingest.files import Folder
+    from linkstore.ingest.folders import Folder
 
     index(store, FolderSource(folder))
     (folder / "b.md").unlink()

@@ -6,8 +6,8 @@ import pytest
 from memory_store import MemoryStore
 
 from linkstore.ingest import FolderSource, VaultSource, index
-from linkstore.ingest.documents import PageTitles, find_titles, get_page_name
 from linkstore.ingest.html.pages import read_html_page
+from linkstore.ingest.titles import PageTitles, find_titles, get_page_name
 
 
 def titled(store):
@@ -112,6 +112,25 @@ def test_a_page_without_a_heading_of_the_first_level_has_the_name_of_its_file(tm
     assert ("go_spec > Introduction" in heads) == (source is FolderSource)
 
 
+@pytest.mark.parametrize("source", [FolderSource, VaultSource])
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("# Heading\n\nText.\n\n## Section\n\nMore.", "Heading"),
+        ("Heading\n=======\n\nText.", "Heading"),
+        ("Text.\n\n## Section\n\nMore.", "Matter"),
+        ("# First part\n\nText.\n\n# Second part\n\nMore.", "Matter"),
+        ("Text.\n\n# Section\n\nMore.", "Matter"),
+        ("## Section\n\nText.\n\n# Late\n\nMore.", "Matter"),
+    ],
+)
+def test_a_page_that_begins_with_its_only_main_heading_is_called_by_it(tmp_path, source, text, title):
+    store = MemoryStore()
+    index(store, source(written(tmp_path, {"file.md": f"---\ntitle: Matter\n---\n{text}\n"})))
+    assert titled(store) == {"file.md": title}
+    assert {one.page_content.partition("\n")[0].partition(" > ")[0] for one in store.scan()} == {title}
+
+
 @pytest.mark.parametrize(
     "heading",
     ['<h1 align="center">Fastify</h1>', "Fastify\n=======", "# Fastify {#top}", "# Fastify #", "# *Fastify*"],
@@ -166,7 +185,11 @@ def test_the_name_of_a_page(url, name):
 def test_titles_are_told_by_the_beginning_of_a_page():
     page = '<title> A &amp;\n b</title><h1 class="x">C<a href="#c">¶</a> <i>d</i></h1>'
     assert find_titles(page) == {"A & b", "C¶ d"}
-    assert find_titles("---\ntitle: 'A'\n---\n# B", markdown=True) == {"A"}
+    assert find_titles("---\ntitle: 'A'\n---\n# B", markdown=True) == {"B"}
+    assert find_titles("---\ntitle: 'A'\n---\n# B\n\n# C", markdown=True) == {"A"}
+    assert find_titles("---\ntitle: 'A'\n---\n## B", markdown=True) == {"A"}
+    assert find_titles("---\ntitle: 'A'\n---\nText.\n\n# B", markdown=True) == {"A"}
+    assert find_titles("---\ntitle: 'A'\n---\n![](x.png)\n\n# B", markdown=True) == {"B"}
     assert find_titles("text\n\n# B #\n\n# C", markdown=True) == {"B"}
     assert find_titles("```\n# not this\n```\n\n# B", markdown=True) == {"B"}
     assert find_titles("<title>" * 1000) == frozenset()

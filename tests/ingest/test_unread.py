@@ -13,7 +13,7 @@ from linkstore import LinkStore
 from linkstore.cli.exits import UsageError
 from linkstore.cli.sources import recognize_kind
 from linkstore.ingest import Encodings, FolderSource, JsonLinesSource, SourceNotFoundError, VaultSource, index
-from linkstore.ingest.files import describe_unread
+from linkstore.ingest.suffixes import describe_unread
 
 PAGE = "<h1>T</h1><p>Text of the page.</p>"
 

@@ -87,6 +87,15 @@ def test_changed_new_renamed_and_deleted_files_are_followed(folder):
         wait_until(lambda: "deep/er/e.md" in texts(store))
 
 
+@pytest.mark.parametrize("left", ["", "<!-- nothing yet -->\n"], ids=["no bytes", "a comment"])
+def test_the_page_of_a_file_that_is_emptied_goes_and_comes_back(folder, left):
+    with LinkStore() as store, watching(store, folder):
+        (folder / "b.md").write_text(left)
+        wait_until(lambda: set(texts(store)) == {"a.md"})
+        (folder / "b.md").write_text("# Beta\n\nIt has a text again.")
+        wait_until(lambda: "a text again" in texts(store).get("b.md", ""))
+
+
 def test_a_burst_of_changes_and_a_file_that_is_being_written_are_waited_for(folder):
     with LinkStore() as store, watching(store, folder) as runs:
         with (folder / "long.md").open("w") as file:

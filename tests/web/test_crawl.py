@@ -422,6 +422,7 @@ def test_a_run_in_another_process_writes_nothing_of_a_site_that_stayed_the_same(
 
 def test_an_interrupted_run_is_gone_on_with_without_fetching_again_what_was_stored(serve, store, monkeypatch):
     monkeypatch.setattr(pipeline, "_BATCH_DOCUMENTS", 1)
+    monkeypatch.setattr("linkstore.ingest.web.crawl._WAITING", 0)
     chain = {
         f"/p{n}": validated(html(f"page {n}", f"p{n + 1}" if n < 10 else "", title=f"Page {n}"))
         for n in range(11)
@@ -1129,3 +1130,55 @@ def test_a_site_whose_start_page_asks_not_to_be_indexed_is_indexed(serve, store)
     summary = crawl(store, serve(pages))
     assert stored(store) == ["/", "/a.html"]
     assert not summary.unread
+
+
+def titled(store):
+    found = {document.metadata["page"]: document.metadata["title"] for document in store.scan()}
+    return {page.removeprefix("http://docs.test"): title for page, title in sorted(found.items())}
+
+
+def book(version, names):
+    """Pages of a book: their common beginning in <title>, and a banner that is a heading."""
+    banner = f"<div><h1>Tomcat {version}</h1></div>"
+    return {
+        f"/tomcat-{version}/{name}.html": Reply(
+            headers={"Content-Type": "text/html", "ETag": '"1"'},
+            body=f"<title>Tomcat {version} ({version}.1.60) - {name}</title>{banner}<h2>Intro</h2>"
+            f"<p>What {name} of {version} is.</p>",
+        )
+        for name in names
+    }
+
+
+def test_what_the_pages_of_a_branch_say_beside_their_titles_is_not_in_them(serve, store):
+    names = ("Realm", "Valve", "Cluster", "Proxy", "Logging")
+    pages = {**book(9, names), **book(10, names)}
+    pages |= {f"/java/{n}.html": f"<title>{n} (Java SE 17)</title><p>On {n} there.</p>" for n in names}
+    pages |= {f"/new/{n}.html": f"<title>News - {n}</title><p>Of {n}, in short.</p>" for n in names[:3]}
+    sitemap = "".join(f"<url><loc>http://docs.test{path}</loc></url>" for path in pages)
+    site = serve({**pages, "/sitemap.xml": f"<urlset>{sitemap}</urlset>"})
+    crawl(store, site, f"{START}sitemap.xml", max_depth=0)
+    assert titled(store) == {
+        **{f"/{part}/{name}.html": name for part in ("tomcat-9", "tomcat-10", "java") for name in names},
+        **{f"/new/{name}.html": f"News - {name}" for name in names[:3]},
+    }
+
+
+def test_the_names_of_branches_are_known_to_the_next_run(serve, store):
+    pages = book(9, ("Realm", "Valve", "Cluster", "Proxy"))
+    links = "".join(f'<a href="{path}">{path}</a> ' for path in pages)
+    site = serve({**{path: validated(page.body) for path, page in pages.items()}, "/": html(links)})
+    crawl(store, site)
+    site.pages["/tomcat-9/Realm.html"] = pages["/tomcat-9/Realm.html"].body.replace("What", "Now what")
+    assert crawl(store, site).pages.updated == 1
+    assert titled(store)["/tomcat-9/Realm.html"] == "Realm"
+
+
+def test_a_site_that_stops_answering_keeps_the_pages_whose_titles_waited(serve, store, monkeypatch):
+    monkeypatch.setattr(pipeline, "_BATCH_DOCUMENTS", 1)
+    pages = {f"/{number}": html(f"Page {number}.") for number in range(3)}
+    broken = {f"/{number}": Reply(status=503) for number in range(3, 20)}
+    site = serve({"/": html("", *pages, *broken), **pages, **broken})
+    with pytest.raises(SiteUnavailableError):
+        crawl(store, site, time=Time())
+    assert stored(store) == ["/", *pages]

@@ -28,21 +28,9 @@ from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import add_incoming_links, make_chunks
 from linkstore.ingest.copies import merge_copies
-from linkstore.ingest.documents import TITLE_BYTES, Claims, PageTitles, find_titles
-from linkstore.ingest.files import (
-    HTML_SUFFIXES,
-    MARKDOWN_SUFFIXES,
-    NOTEBOOK_SUFFIX,
-    RST_SUFFIX,
-    TEXT_SUFFIX,
-    Folder,
-    Listing,
-    PageFile,
-    detect_bases,
-    detect_origins,
-    list_pages,
-    open_folder,
-)
+from linkstore.ingest.documents import Claims
+from linkstore.ingest.files import Listing, PageFile, detect_bases, detect_origins, list_pages, open_folder
+from linkstore.ingest.folders import Folder
 from linkstore.ingest.html.chrome import INVENTORY_NAME as INVENTORY
 from linkstore.ingest.html.chrome import (
     LARGEST_INVENTORY,
@@ -55,7 +43,15 @@ from linkstore.ingest.html.pages import PageContent, read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
+from linkstore.ingest.suffixes import (
+    HTML_SUFFIXES,
+    MARKDOWN_SUFFIXES,
+    NOTEBOOK_SUFFIX,
+    RST_SUFFIX,
+    TEXT_SUFFIX,
+)
 from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
+from linkstore.ingest.titles import TITLE_BYTES, PageTitles, find_titles
 
 REDIRECT_FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
 """The names of files of redirects, at the root of the site."""

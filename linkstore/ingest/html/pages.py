@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from linkstore.extract.blocks import TITLE, Block, Box, Tree, count_letters, keep_blocks, read_blocks
+from linkstore.extract.block_reader import read_blocks
+from linkstore.extract.blocks import TITLE, Block, Box, count_letters, keep_blocks
+from linkstore.extract.elements import Tree
 from linkstore.extract.html import (
     DecodedText,
     decode_html,
@@ -119,7 +121,8 @@ def read_page_content(tree: Tree, *, title: str = "", bare: bool = False) -> Pag
 
     Args:
         tree: The page, changed while it is read.
-        title: If not empty, the page's title, whatever its headings say.
+        title: What its author calls it beside its text, if anything: its title, unless it begins with the
+            only heading of the first level.
         bare: Whether a heading alone is a page.
 
     Raises:
@@ -133,7 +136,7 @@ def read_page_content(tree: Tree, *, title: str = "", bare: bool = False) -> Pag
     if not blocks or (len(blocks) == 1 and blocks[0].level and not bare):
         raise EmptyPageError("it has no text")
     return PageContent(
-        title=title or _choose_title(named, blocks),
+        title=_choose_title(named, blocks, title),
         blocks=tuple(blocks),
         named=named,
         base=find_base_href(tree),
@@ -248,13 +251,14 @@ def _find_main(tree: Tree) -> dict[int, float]:
     return {nodes[0]: share for nodes, share in named if len(nodes) == 1}
 
 
-def _choose_title(named: str, blocks: Sequence[Block]) -> str:
+def _choose_title(named: str, blocks: Sequence[Block], given: str) -> str:
     """Return the main heading, of several the one that <title> begins with, empty if nothing names the page.
 
     What a page itself calls its title is it, whatever <title> says.
     The main heading is one of the first level with no other heading before it, and neither that of a banner
     nor, as a whole, a link. Without one, the title is what the page says in ``<title>``. Without that too, a
-    heading of the first level that stands behind a text, and is one of several, heads a section.
+    heading of the first level that stands behind a text, and is one of several, heads a section. Where the
+    page has a title in front matter, it does so if it stands behind a text, or is one of several.
     """
     headings = [block for block in blocks if block.level]
     tops = [block.text for block in headings if block.level == 1]
@@ -265,7 +269,7 @@ def _choose_title(named: str, blocks: Sequence[Block]) -> str:
         if block.level == 1
         and not block.suspect
         and all(link.label != block.text for link in block.links)
-        and (named or len(tops) == 1 or block is blocks[0])
+        and (named or sum((len(tops) == 1, block is blocks[0])) > bool(given))
     ]
     begun = (text for text in tops if named.startswith(text) and _AFTER_TITLE.match(named, len(text)))
-    return said or next(begun, "") or next(iter(first), "") or named
+    return said or next(begun, "") or next(iter(first), "") or given or named

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from html import escape, unescape
+from itertools import islice
 from typing import Final
 from unicodedata import category
 from urllib.parse import unquote
@@ -140,7 +141,8 @@ def read_markdown_content(html: str, *, title: str, bare: bool = False) -> PageC
 
     Args:
         html: What it is as HTML.
-        title: If not empty, the page's title, whatever its headings say.
+        title: That of its front matter, may be empty: see
+            :func:`~linkstore.ingest.html.pages.read_page_content`.
         bare: Whether a heading alone is a page.
 
     Raises:
@@ -161,15 +163,24 @@ def render_markdown(text: str, dialect: Dialect = COMMONMARK, *, mdx: bool = Fal
     return _Rewriter(dialect).rewrite(html)
 
 
-def find_main_heading(text: str) -> str:
-    """Return the first heading of level 1, without its markup, empty without one.
+def find_title(text: str, named: str) -> str:
+    """Return the title of a page: its first heading of level 1, unless its front matter names it for sure.
+
+    See :func:`~linkstore.ingest.html.pages.read_page_content`.
 
     Args:
         text: Markdown without front matter, which may be cut off.
+        named: The title of its front matter, may be empty.
     """
-    match = _MAIN_HEADING.search(COMMONMARK.parser.html(text))
-    heading = fold_whitespace(unescape(_MARKUP.sub("", match[1]))) if match else ""
-    return _CUSTOM_ID.sub("", heading)
+    html = COMMONMARK.parser.html(text)
+    headings = list(islice(_MAIN_HEADING.finditer(html), 2))
+    if not headings or (named and (len(headings) > 1 or _read_text(html[: headings[0].start()]))):
+        return named
+    return _CUSTOM_ID.sub("", _read_text(headings[0][1]))
+
+
+def _read_text(html: str) -> str:
+    return fold_whitespace(unescape(_MARKUP.sub("", html)))
 
 
 class _Rewriter:

@@ -24,6 +24,7 @@ from linkstore.core.text import find_joining
 from linkstore.extract.protocol import Hyperlink
 from linkstore.ingest.files import quote_path
 from linkstore.ingest.notes.markdown import MARK, Dialect, encode_url, render_markdown, slug
+from linkstore.ingest.notes.routes import Routes
 
 _MOST_FOLDERS: Final = 32
 """Number of last parts of its path by which a note is found; by more only if that is the whole path."""
@@ -56,9 +57,13 @@ class NoteIndex:
     Args:
         paths: From the root of the vault, with ``/`` and suffix.
         aliases: Alias → the notes that say it is theirs.
+        routes: Where the notes are published, None (default) for nowhere.
     """
 
-    def __init__(self, paths: Iterable[str], aliases: Mapping[str, Iterable[str]]) -> None:
+    def __init__(
+        self, paths: Iterable[str], aliases: Mapping[str, Iterable[str]], routes: Routes | None = None
+    ) -> None:
+        self._routes = routes or Routes()
         self._exact: dict[str, str] = {}
         self._ending: dict[str, str] = {}
         self._loose: dict[str, str] = {}
@@ -95,16 +100,15 @@ class NoteIndex:
         )
 
     def resolve_path(self, path: str, page: str) -> str | None:
-        """Return the note that a Markdown link means: relative to its page, else as ``[[path]]``.
+        """Return the note that a Markdown link means: a file, one published there, else as ``[[path]]``.
 
         Args:
             path: As written, without fragment.
             page: The path of the note it is written in.
         """
         path = unquote(path)
-        if path.startswith("/"):
-            return self._at(path)
-        return self._at(posixpath.join(posixpath.dirname(page), path)) or self.resolve_name(path, page)
+        found = self._at(posixpath.join(posixpath.dirname(page), path)) or self._routes.find(path, page)
+        return found or (None if path.startswith("/") else self.resolve_name(path, page))
 
     def _file(self, path: str) -> str | None:
         """Return the note at a path from the root."""

@@ -10,7 +10,7 @@ from functools import partial
 from html import escape
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import xxhash
@@ -21,8 +21,8 @@ from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.html import DecodedText, decode_html
 from linkstore.extract.protocol import Chunk, Hyperlink, Page
 from linkstore.ingest.chunks import make_chunks
-from linkstore.ingest.documents import Claims, PageTitles
-from linkstore.ingest.files import NOTE_SUFFIXES, Listing, PageFile, list_pages, open_folder
+from linkstore.ingest.documents import Claims
+from linkstore.ingest.files import Listing, PageFile, list_pages, open_folder, quote_path
 from linkstore.ingest.html.folder import read_file_content, read_file_titles
 from linkstore.ingest.html.pages import decode_page
 from linkstore.ingest.notes.frontmatter import (
@@ -41,8 +41,12 @@ from linkstore.ingest.notes.markup import (
     find_targets,
     render_note,
 )
+from linkstore.ingest.notes.routes import Routes, find_sites
+from linkstore.ingest.notes.templates import leave_out_templates
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
+from linkstore.ingest.suffixes import NOTE_SUFFIXES
+from linkstore.ingest.titles import PageTitles
 
 _HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
 """Bytes that may have to be read for all of the front matter."""
@@ -102,7 +106,8 @@ class VaultSource(PathSettings):
             SourceNotFoundError: If there is no such folder.
         """
         folder = open_folder(self.path, "the folder of a vault")
-        return nullcontext(VaultNotes(self, list_pages(folder, NOTE_SUFFIXES)))
+        listing = leave_out_templates(list_pages(folder, NOTE_SUFFIXES))
+        return nullcontext(VaultNotes(self, listing))
 
 
 class VaultNotes:
@@ -120,6 +125,7 @@ class VaultNotes:
         self.site: Final = settings.make_site(settings.bases or ())
         self._claims = Claims(settings.claims, settings.bases or ())
         self._titles = PageTitles(read_file_titles(self._files, settings.encoding))
+        self._routes = Routes()
         self._notes = NoteIndex((), {})
         self._salt = hash_values(settings.limits, settings.encoding, settings.claims)
 
@@ -135,7 +141,7 @@ class VaultNotes:
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Yield the notes by path. A note with broken front matter is offered without it, and reported."""
         yield from self._listing.problems
-        self._notes = NoteIndex((file.page for file in self._files), self._aliases())
+        self._name_notes()
         for file in self._files:
             found = self._text(file)
             if isinstance(found, BadInput):
@@ -160,13 +166,18 @@ class VaultNotes:
         except UnreadablePageError as error:
             return BadInput(name=file.url, reason=str(error), empty=isinstance(error, EmptyPageError))
 
-    def _aliases(self) -> dict[str, list[str]]:
-        """Return the aliases of all notes, with the notes that claim them."""
-        found: dict[str, list[str]] = {}
+    def _name_notes(self) -> None:
+        """Learn the names of all notes: their paths, their aliases, and where they are published."""
+        aliases: dict[str, list[str]] = {}
+        fields: dict[str, Mapping[str, Any]] = {}
         for file in self._files:
-            for alias in _read_front(file, self._settings.encoding).aliases:
-                found.setdefault(alias, []).append(file.page)
-        return found
+            front = _read_front(file, self._settings.encoding)
+            fields[file.page] = front.fields
+            for alias in front.aliases:
+                aliases.setdefault(alias, []).append(file.page)
+        folder = self._listing.folder
+        self._routes = Routes(fields, find_sites(folder, fields), folder.path.name)
+        self._notes = NoteIndex(fields, aliases, self._routes)
 
     def _digest(self, file: PageFile, text: str) -> str:
         """Return the digest of a note and its links' targets, which change as other notes come and go."""
@@ -175,7 +186,8 @@ class VaultNotes:
             (target, named(target, file.page), linked(target, file.page)) for target in find_targets(text)
         )
         leads = sorted(map(str, found))
-        said = f"{self._salt}{file.url}{file.aliases}{leads}{self._titles.describe(file.url)}\0{text}"
+        known_as = (file.url, file.aliases, self._routes.get_published(file.page))
+        said = f"{self._salt}{known_as}{leads}{self._titles.describe(file.url)}\0{text}"
         return xxhash.xxh3_128(said.encode(errors="replace")).hexdigest()
 
     def _chunks(self, file: PageFile, front: FrontMatter, body: DecodedText) -> list[Chunk]:
@@ -186,13 +198,16 @@ class VaultNotes:
             html = f"<h1>{escape(named or stem)}</h1>"
         content = read_markdown_content(html, title=named, bare=True)
         content = self._titles.disambiguate(content, file.url)
-        believed = {url: self._claims.trusts(self.site.page_tag(url) or "") for url in front.urls}
+        route = self._routes.get_published(file.page)
+        published = () if route is None else (quote_path(route),)
+        urls = [url for url in front.urls if not published or url != front.fields.get("slug")]
+        believed = {url: self._claims.trusts(self.site.page_tag(url) or "") for url in urls}
         page = Page(
             url=file.url,
             title=content.title,
-            aliases=(*file.aliases, *(url for url in front.urls if believed[url])),
+            aliases=(*file.aliases, *published, *(url for url in urls if believed[url])),
             metadata=front.metadata,
-            disbelieved=tuple(self.site.page_tag(url) or url for url in front.urls if not believed[url]),
+            disbelieved=tuple(self.site.page_tag(url) or url for url in urls if not believed[url]),
             replaced=body.replaced,
             guessed=body.guessed,
         )

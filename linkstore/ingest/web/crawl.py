@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import PurePosixPath
 from typing import Final
-from urllib.parse import urlsplit
 
-from linkstore.core.display import make_readable
 from linkstore.core.urls import drop_tracking
-from linkstore.extract.html import UTF_8, DecodedText, find_base_href, find_page_links, forbids_indexing
-from linkstore.extract.protocol import Chunk, Page
-from linkstore.ingest.chunks import ChunkLimits, make_chunks
-from linkstore.ingest.documents import PageTitles
-from linkstore.ingest.html.folder import find_refresh_target
-from linkstore.ingest.html.pages import PageContent, decode_page, parse_page, read_page_content
-from linkstore.ingest.notes.markdown import read_markdown_page
+from linkstore.errors import LinkStoreError
+from linkstore.ingest.chunks import ChunkLimits
+from linkstore.ingest.html.pages import PageContent
 from linkstore.ingest.page import find_original
 from linkstore.ingest.settings import hash_values
 from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
-from linkstore.ingest.texts import read_text_page
+from linkstore.ingest.titles import SiteNames
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.fetching import Response, get_media_type
 from linkstore.ingest.web.frontier import (
@@ -32,37 +25,114 @@ from linkstore.ingest.web.frontier import (
     FrontierEntry,
     PageRecord,
     hash_page_text,
+    list_titles,
     recall_page,
     update_record,
 )
-from linkstore.ingest.web.targets import FetchError, RobotsError, WebSettings, make_absolute_url
+from linkstore.ingest.web.reading import (
+    WebPage,
+    find_canonical_url,
+    is_page,
+    make_web_chunks,
+    read_web_page,
+    refuse_reading,
+)
+from linkstore.ingest.web.targets import FetchError, RobotsError, WebSettings
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Raised whenever the same site would give other pages, so that all are asked for again."""
-_TITLES: Final = PageTitles()
-"""Pages of a website are read one after another: which of them share a title is not known."""
-_HTML: Final = frozenset({"", "text/html", "application/xhtml+xml"})
-_MARKDOWN: Final = frozenset({"text/markdown", "text/x-markdown"})
-_MARKDOWN_SUFFIXES: Final = (".md", ".markdown")
-_TEXT_SUFFIXES: Final = frozenset({*_MARKDOWN_SUFFIXES, ".txt"})
 _MOST_COPIES: Final = 20
 """When so many URLs in a row that differ in their query alone gave one text, no more of them are asked."""
-_FRAMES: Final = "frame[src], iframe[src]"
 _REQUESTS_A_PAGE: Final = 10
 _REQUESTS_BESIDE: Final = 100
 _CANONICAL_CHAIN: Final = 4
 _GONE: Final = frozenset({404, 410})
 _SERVER_ERROR: Final = 500
 
+_WAITING: Final = 32
+_WAITING_CHARACTERS: Final = 4 * 2**20
+"""How many pages wait for the titles of those after them, and how much text they may have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingPage:
+    """A page whose title waits for those of the pages after it.
+
+    Args:
+        url: Its URL.
+        digest: Its record.
+        content: What it says.
+        aliases: Further URLs that lead to it.
+        again: Whether it was offered before in this run.
+        stored_as: The digest of the last run, if it says the same as then.
+    """
+
+    url: str
+    digest: str
+    content: PageContent
+    aliases: tuple[str, ...]
+    again: bool = False
+    stored_as: str | None = None
+
+
+class TitleQueue:
+    """Holds back a few pages, until those after them show which part of a title is that of a branch.
+
+    Args:
+        limits: How long chunks are.
+        records: What the last run recorded of pages, by URL.
+    """
+
+    def __init__(self, limits: ChunkLimits, records: Iterable[tuple[str, PageRecord]]) -> None:
+        self._limits = limits
+        self._names = SiteNames()
+        self._counted: set[str] = set()
+        self._pages: deque[WaitingPage] = deque()
+        self._characters = 0
+        for url, record in records:
+            self._learn(url, record.titles)
+
+    def add(self, page: WaitingPage) -> Iterator[SourcePage]:
+        """Add a page, and yield those that need not wait any longer."""
+        self._learn(page.url, list_titles(page.content))
+        self._pages.append(page)
+        self._characters += _count_characters(page.content)
+        while len(self._pages) > _WAITING or self._characters > _WAITING_CHARACTERS:
+            yield self._take()
+
+    def take_all(self) -> Iterator[SourcePage]:
+        """Yield all pages that wait."""
+        while self._pages:
+            yield self._take()
+
+    def _learn(self, url: str, titles: Iterable[str]) -> None:
+        if url not in self._counted:
+            self._counted.add(url)
+            self._names.learn(url, titles)
+
+    def _take(self) -> SourcePage:
+        page = self._pages.popleft()
+        self._characters -= _count_characters(page.content)
+        content = self._names.choose(page.content, page.url)
+        return SourcePage(
+            url=page.url,
+            digest=page.digest,
+            read=partial(make_web_chunks, page.url, content, page.aliases, self._limits),
+            again=page.again,
+            stored_as=page.stored_as,
+        )
+
+
 Offer = SourcePage | BadInput
+Found = WaitingPage | Offer
 
 
 class UrlOutcomes:
-    """The outcome of each URL that was visited; URLs are named by their keys (:meth:`Scope.key`)."""
+    """The outcome of each URL that was visited; URLs are named by their keys (:meth:`CrawlScope.key`)."""
 
     def __init__(self) -> None:
         self._ends: dict[str, str | None] = {}
-        self._moved: dict[str, dict[str, str]] = {}
+        self._list_aliases: dict[str, dict[str, str]] = {}
 
     def __contains__(self, key: str) -> bool:
         return key in self._ends
@@ -92,10 +162,10 @@ class UrlOutcomes:
             target: The key of what it leads to, not one that leads back here.
         """
         final = self.final(target)
-        names = {**self._moved.pop(key, {}), key: url}
+        names = {**self._list_aliases.pop(key, {}), key: url}
         for name in names:
             self._ends[name] = final
-        self._moved.setdefault(final, {}).update(names)
+        self._list_aliases.setdefault(final, {}).update(names)
 
     def final(self, key: str) -> str:
         """Return the last URL that a URL is known to lead to, itself if it leads to no other."""
@@ -105,137 +175,7 @@ class UrlOutcomes:
 
     def list_aliases(self, key: str) -> dict[str, str]:
         """Return the URLs that lead to a page, by key."""
-        return dict(self._moved.get(key, {}))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebPage:
-    """The content of a response.
-
-    Args:
-        content: What it says, or why it cannot be read.
-        links: Absolute URLs of what it links to, those in navigation too; each once.
-        refresh: The absolute URL that it sends its reader on to, if that is all it does.
-        unwanted: Whether it asks not to be indexed.
-    """
-
-    content: PageContent | UnreadablePageError
-    links: tuple[str, ...] = ()
-    refresh: str | None = None
-    unwanted: bool = False
-
-
-def is_page(url: str, headers: Mapping[str, str]) -> bool:
-    """Say whether headers declare HTML, or nothing, or Markdown, or plain text in a file of either."""
-    kind = get_media_type(headers)
-    if kind == "text/plain":
-        return PurePosixPath(urlsplit(url).path).suffix.lower() in _TEXT_SUFFIXES
-    return kind in _HTML or kind in _MARKDOWN
-
-
-def read_web_page(response: Response, *, encoding: str | None) -> WebPage:
-    """Read the content of a response. Its links are read even if its text cannot be.
-
-    Args:
-        response: Holds HTML, Markdown or text. A byte-order mark wins over the charset of its header, and
-            that over what the page itself declares, as in browsers.
-        encoding: Whatever a page and its server declare, if not None.
-    """
-    try:
-        kind = get_media_type(response.headers)
-        return _read_html(response, encoding) if kind in _HTML else _read_text(response, kind, encoding)
-    except Exception as error:  # noqa: BLE001 (a fault of a reader; one page ends no crawl)
-        return WebPage(content=UnreadablePageError(f"reading it failed: {type(error).__name__}: {error}"))
-
-
-def _read_text(response: Response, kind: str, encoding: str | None) -> WebPage:
-    is_text = kind == "text/plain" and not urlsplit(response.url).path.lower().endswith(_MARKDOWN_SUFFIXES)
-    try:
-        text = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
-        page = (read_text_page if is_text else read_markdown_page)(text.text.encode(), encoding=UTF_8)
-    except UnreadablePageError as error:
-        return WebPage(content=error)
-    page = replace(page, replaced=text.replaced, guessed=text.guessed)
-    hrefs = (_find_url(link.href, response.url) for block in page.blocks for link in block.links)
-    unwanted = forbids_indexing(None, response.headers.get("x-robots-tag", ""))
-    return WebPage(content=page, links=tuple(dict.fromkeys(filter(None, hrefs))), unwanted=unwanted)
-
-
-def _read_html(response: Response, encoding: str | None) -> WebPage:
-    problem: UnreadablePageError | None = None
-    try:
-        text = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
-    except UnreadablePageError as error:
-        text, problem = DecodedText(response.body.decode(errors="replace"), UTF_8), error
-    try:
-        tree = parse_page(text.text)
-    except UnreadablePageError as error:
-        return WebPage(content=error)
-    base = _find_url(find_base_href(tree) or None, response.url) or response.url
-    framed = (node.attributes.get("src") or "" for node in tree.css(_FRAMES))
-    found_links = (_find_url(href, base) for href in (*find_page_links(tree, noise=True), *framed))
-    links = (url for url in found_links if url and url.startswith(("http://", "https://")))
-    unwanted = forbids_indexing(tree, response.headers.get("x-robots-tag", ""))
-    content: PageContent | UnreadablePageError
-    try:
-        content = replace(read_page_content(tree), replaced=text.replaced, guessed=text.guessed)
-    except UnreadablePageError as error:
-        content = error
-    return WebPage(
-        content=problem or content,
-        links=tuple(dict.fromkeys(links)),
-        refresh=_find_url(find_refresh_target(response.body) or None, base),
-        unwanted=unwanted,
-    )
-
-
-def make_web_chunks(
-    url: str, found: PageContent, aliases: tuple[str, ...], limits: ChunkLimits
-) -> list[Chunk]:
-    """Make the chunks of a page.
-
-    Args:
-        url: Its absolute URL.
-        found: What it says.
-        aliases: Further URLs that lead to it.
-        limits: How long chunks are.
-    """
-    named = make_readable(url)
-    found = _TITLES.disambiguate(found, named)
-    page = Page(
-        url=named,
-        title=found.title,
-        base=found.base,
-        aliases=aliases,
-        left_out=found.left_out,
-        replaced=found.replaced,
-        guessed=found.guessed,
-        metadata=found.metadata,
-        problem=found.problem,
-    )
-    return make_chunks(page, found.blocks, limits)
-
-
-def refuse_reading() -> list[Chunk]:
-    """Stand in for reading a page that was offered as unchanged, unasked.
-
-    Raises:
-        UnreadablePageError: Always.
-    """
-    raise UnreadablePageError("it was not read, because nothing of it had changed")
-
-
-def find_canonical_url(url: str, found: PageContent) -> str | None:
-    """Return the absolute URL that a page names as its canonical one, if any."""
-    return _find_url(found.canonical or None, _find_url(found.base or None, url) or url)
-
-
-def _find_url(href: str | None, base: str) -> str | None:
-    """Return the absolute URL of a link, None without one, or if it is no URL, and so counted as dangling."""
-    try:
-        return None if href is None else make_absolute_url(href, base)
-    except FetchError:
-        return None
+        return dict(self._list_aliases.get(key, {}))
 
 
 class Crawl:
@@ -287,6 +227,8 @@ class Crawl:
         self._pending: set[str] = set()
         self._requests = 0
         self._heeds_noindex = not settings.ignore_noindex
+        records = (known for known in self._known.values() if known[1] is not None)
+        self._queue = TitleQueue(settings.limits, ((url, record) for url, record in records if record))
         self.unwanted = 0
         """How many pages were left out because they ask not to be indexed."""
 
@@ -296,6 +238,18 @@ class Crawl:
         Raises:
             SiteUnavailableError: If the site stops answering.
         """
+        try:
+            for found in self._find():
+                if isinstance(found, WaitingPage):
+                    yield from self._queue.add(found)
+                else:
+                    yield found
+        except LinkStoreError:
+            yield from self._queue.take_all()
+            raise
+        yield from self._queue.take_all()
+
+    def _find(self) -> Iterator[Found]:
         if self._start is not None and (key := self._frontier.add(self._start.url)) is not None:
             yield from self._handle_answer(FrontierEntry(url=self._start.url, key=key, depth=0), self._start)
         for seed in self._seeds:
@@ -326,7 +280,7 @@ class Crawl:
         self._unasked[path] += 1
         return True
 
-    def _again(self, url: str, record: PageRecord) -> Offer:
+    def _again(self, url: str, record: PageRecord) -> Found:
         """Ask once more for a page that was offered before all URLs that lead to it were known."""
         try:
             response = self._client.ask(url, follow=lambda _: False, wanted=partial(is_page, url))
@@ -339,7 +293,7 @@ class Crawl:
         record = update_record(record, page.content, response.headers)
         return self._make_page(url, record, page.content, again=True)
 
-    def _visit(self, one: FrontierEntry) -> Iterator[Offer]:
+    def _visit(self, one: FrontierEntry) -> Iterator[Found]:
         """Ask for a URL and, if there is no page, for the same one in other spellings."""
         other: FrontierEntry | None = one
         while other is not None:
@@ -381,7 +335,7 @@ class Crawl:
         _, memory = self._known.get(key, ("", None))
         return key == one.key or (key not in self._ends and memory is None)
 
-    def _handle_answer(self, one: FrontierEntry, found: Response) -> Iterator[Offer]:
+    def _handle_answer(self, one: FrontierEntry, found: Response) -> Iterator[Found]:
         url, memory = self._known.get(one.key, (one.url, None))
         if found.status == 304 and memory is not None and not found.hops:
             self._ends.add_page(one.key)
@@ -408,7 +362,7 @@ class Crawl:
         self._move((*found.hops, found.url), target)
         self._frontier.add(found.location or "", depth=one.depth, via=one.via)
 
-    def _page(self, one: FrontierEntry, found: Response) -> Iterator[Offer]:
+    def _page(self, one: FrontierEntry, found: Response) -> Iterator[Found]:
         key = self._scope.key(found.url) or one.key
         self._move(found.hops, key)
         page = read_web_page(found, encoding=self._settings.encoding)
@@ -442,7 +396,7 @@ class Crawl:
 
     def _original(
         self, key: str, url: str, one: FrontierEntry, found: PageContent
-    ) -> Generator[Offer, None, str]:
+    ) -> Generator[Found, None, str]:
         """Return the key of the page that this one is a copy of, if it is, else its own.
 
         A page with the text of another that differs in its query alone is a copy. Where it says itself that
@@ -471,7 +425,9 @@ class Crawl:
         self._texts[_cut_query(key), text] = key
         return key
 
-    def _read(self, key: str, depth: int, found: Response, page: WebPage, content: PageContent) -> SourcePage:
+    def _read(
+        self, key: str, depth: int, found: Response, page: WebPage, content: PageContent
+    ) -> WaitingPage:
         """Return the page, with the digest of the last run if it still says the same."""
         url, old = self._known.get(key, (drop_tracking(found.url), None))
         keys = {child: self._scope.key(child) for child in old.children} if old else {}
@@ -487,16 +443,26 @@ class Crawl:
         )
         memory = update_record(noted, content, found.headers)
         self._offered[key] = (url, memory)
-        offered = self._make_page(url, memory, content)
         same = old is not None and old.content == memory.content
-        return replace(offered, stored_as=self._digests[url]) if same else offered
+        return self._make_page(url, memory, content, stored_as=self._digests[url] if same else None)
 
     def _make_page(
-        self, url: str, memory: PageRecord, content: PageContent, *, again: bool = False
-    ) -> SourcePage:
-        aliases = (*memory.moved, *memory.aliases)
-        read = partial(make_web_chunks, url, content, aliases, self._settings.limits)
-        return SourcePage(url=url, digest=memory.digest(), read=read, again=again)
+        self,
+        url: str,
+        record: PageRecord,
+        content: PageContent,
+        *,
+        again: bool = False,
+        stored_as: str | None = None,
+    ) -> WaitingPage:
+        return WaitingPage(
+            url=url,
+            digest=record.digest(),
+            content=content,
+            aliases=(*record.moved, *record.aliases),
+            again=again,
+            stored_as=stored_as,
+        )
 
     def _aliases(self, url: str, found: PageContent) -> tuple[str, ...]:
         """Return the page's canonical URL, or that of which it is the Markdown, where nothing else is."""
@@ -544,6 +510,10 @@ class Crawl:
             why = f"after {len(self._offered):,} pages and {self._requests:,} requests (max_pages)"
             hides = tuple(sorted(self._known[key][0] for key in waiting & self._known.keys()))
             yield BadInput(name="further URLs", reason=f"{count:,} were left out, {why}", hides=hides)
+
+
+def _count_characters(content: PageContent) -> int:
+    return sum(len(block.text) for block in content.blocks)
 
 
 def _cut_query(key: str) -> str:

@@ -23,8 +23,9 @@ from linkstore.ingest.settings import hash_values
 from linkstore.ingest.source import Partition
 from linkstore.ingest.web.targets import WebSettings
 
-_LISTS: Final = ("moved", "aliases", "children")
+_LISTS: Final = ("moved", "aliases", "titles", "children")
 _LONGEST_VALUE: Final = 1024
+_LONGEST_TITLE: Final = 256
 _MOST_CHILDREN: Final = 10_000
 
 MOST_NAMES: Final = 64
@@ -61,6 +62,7 @@ class PageRecord:
         depth: How many links it is from a start page.
         moved: URLs that led to it: redirects, and copies that name it as their canonical page.
         aliases: Further URLs that the page gives itself: its canonical one, where nothing else is.
+        titles: What it calls itself, by which the names of branches of the site are known.
         children: URLs that were found on this page first. Each URL of a site stands in one memory, so
             that a run that was interrupted is gone on with without asking for this page again.
     """
@@ -74,6 +76,7 @@ class PageRecord:
     depth: int = 0
     moved: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
 
     @property
@@ -110,8 +113,14 @@ def update_record(record: PageRecord, found: PageContent, headers: Mapping[str, 
         text=hash_page_text(found),
         etag=_get_validator(headers, "etag"),
         modified=_get_validator(headers, "last-modified"),
+        titles=list_titles(found),
         children=record.children[:_MOST_CHILDREN],
     )
+
+
+def list_titles(found: PageContent) -> tuple[str, ...]:
+    """Return what a page calls itself, in its main heading and in ``<title>``."""
+    return tuple(dict.fromkeys(title[:_LONGEST_TITLE] for title in (found.title, found.named) if title))
 
 
 def hash_page_text(found: PageContent) -> str:

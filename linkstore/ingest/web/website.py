@@ -21,9 +21,10 @@ from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.page import find_named_pages, is_page_list
 from linkstore.ingest.source import BadInput, Partition, SourcePage
 from linkstore.ingest.web.client import Client
-from linkstore.ingest.web.crawl import Crawl, is_page
+from linkstore.ingest.web.crawl import Crawl
 from linkstore.ingest.web.fetching import GZIP, Fetcher, Network, Response, get_media_type, read_body
 from linkstore.ingest.web.frontier import CrawlScope, find_site_roots
+from linkstore.ingest.web.reading import is_page
 from linkstore.ingest.web.targets import (
     FetchError,
     ForbiddenUrlError,

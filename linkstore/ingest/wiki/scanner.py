@@ -15,7 +15,7 @@ from html import unescape
 from itertools import pairwise
 from typing import Final
 
-from linkstore.extract.blocks import split_names
+from linkstore.extract.elements import split_names
 from linkstore.extract.protocol import Hyperlink
 from linkstore.ingest.wiki.layout import (
     ANCHOR,
