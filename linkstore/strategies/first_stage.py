@@ -320,7 +320,7 @@ def find_question_targets(
         rare: Says which names of their own count.
     """
     named, sure = yield from find_named_documents(
-        question, stage.having, stage.worded, kinds, most, cap, rare
+        trail, question, stage.having, stage.unknown, stage.worded, kinds, most, cap, rare
     )
     parts = [named]
     if question.roots:
@@ -393,14 +393,14 @@ class Named(Strategy):
         """Plan one fetch by words, one of the links that have names as tags, and the texts of candidates."""
         trail = Trail()
         question = replace(question, seed_filter=question.seed_filter & question.result_filter)
-        worded, _ = yield from _search_by_words(trail, question, READ)
+        worded, unknown = yield from _search_by_words(trail, question, READ)
         found, _ = yield from find_named_documents(
-            question, worded.having, worded.refs, NAMING_KINDS, self.k, self.cap
+            trail, question, worded.having, unknown, worded.refs, NAMING_KINDS, self.k, self.cap
         )
         if not len(found):
-            return Hits(
-                hits=(), cuts=tuple(trail.cuts), reason="the query names no document", strategy=str(self)
-            )
+            unclear = [f": {cut.detail}" for cut in trail.cuts if cut.reason == "name"]
+            reason = "the query names no document" + "".join(unclear[:1])
+            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
         score, unlinked = found.weight, replace(found, weight=np.ones(len(found), dtype=np.float32))
         return (yield from make_hits(trail, trail.add(unlinked), self, question, score, {"name": score}))
 
