@@ -395,13 +395,16 @@ def _find_at_url(url: str, vector: Floats) -> Plan[list[StoredDocument]]:
 
 
 def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentIds]:
-    """Return the documents before and after, as the page has them, else as links say."""
+    """Return the documents before and after, as the page has them, or if it has no other, as links say.
+
+    Chunks that a splitter made are pages of their own, which links join.
+    """
     entries: list[PageEntry] = yield call_engine(
         scope.backend, scope.backend.pages(None, [get_page(document)])
     )
     id = document.id or ""
     page = next((one.ids for one in entries if id in one.ids), None)
-    if page is None:
+    if page is None or len(page) == 1:
         near = yield from scope.answer(find_neighbours(id))
         if near is None:
             return None, None
