@@ -200,7 +200,7 @@ class Clause:
         if self.speaker != earlier.speaker:
             return False
         if other is None:
-            mentions = own is not None and changes and own.words and own.words <= {*earlier.words}
+            mentions = bool(own and changes and own.words and own.words <= {*earlier.words})
             return mentions or (own is None and self.words[:_OPENING] == earlier.words[:_OPENING])
         if own is None:
             return False
