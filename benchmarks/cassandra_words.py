@@ -105,7 +105,7 @@ class DocumentWords:
     @classmethod
     def of(cls, id: str, text: str, metadata: Mapping[str, Any]) -> DocumentWords:
         """The words of a name and a text."""
-        words = extract_document_terms(text, metadata)
+        words = extract_document_terms(text, metadata, id)
         stamp = compute_stamp(_make_version(id, text, metadata))
         return cls(id, text, metadata, Counter(words), len(words), stamp)
 

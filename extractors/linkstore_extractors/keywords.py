@@ -293,7 +293,11 @@ class KeywordExtractor:
             self._frequencies.add(find_candidates(find_runs(get_text(source))))
 
     def extract(self, source: Document | str) -> tuple[Link, ...]:
-        """Return the document's keywords, most salient first, equal ones by tag."""
+        """Return the document's keywords, most salient first, equal ones by tag.
+
+        Raises:
+            ExtractionError: If no document was observed.
+        """
         salient = [
             (keyword.count / (keyword.count + 1) * self._rarity(tag) * keyword.factor, tag, keyword.label)
             for tag, keyword in self._keywords(find_runs(get_text(source))).items()
@@ -308,6 +312,9 @@ class KeywordExtractor:
         """Return outgoing links to the keywords that a question names, in order, weighted by rarity.
 
         Phrases go before the words in them. Only what the corpus knows as a keyword is named.
+
+        Raises:
+            ExtractionError: If no document was observed.
         """
         return tuple(
             Link.outgoing(kind=self._settings.kind, tag=tag, label=keyword.label, weight=self._rarity(tag))
@@ -316,6 +323,11 @@ class KeywordExtractor:
 
     def _keywords(self, found: Sequence[WordRun]) -> dict[str, _Keyword]:
         """Return the possible keywords of a text, by tag, in order of appearance."""
+        if not self._frequencies.documents:
+            raise ExtractionError(
+                "this extractor has observed 0 documents, so it knows no keyword: give all documents to"
+                " observe() first, or make it by from_statistics()"
+            )
         share = int(self._settings.max_share * self._frequencies.documents)
         least = self._settings.min_documents
         bound = min(self._settings.max_documents, max(SMALLEST_BOUND, share))

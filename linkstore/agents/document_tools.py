@@ -40,8 +40,9 @@ from linkstore.store.schema_graph import read_schema
 from linkstore.store.unanswered import record_unanswered
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, SearchOptions, Strategy
+from linkstore.strategies.called import find_called
 from linkstore.strategies.first_stage import Named
-from linkstore.strategies.names import list_names
+from linkstore.strategies.names import list_choices, list_names
 from linkstore.strategies.neighbours import Neighbour, find_neighbours
 from linkstore.strategies.relations import Relations
 
@@ -141,7 +142,8 @@ def search(
         for hit in hits
     ]
     left_out = sum(cut.count for cut in hits.cuts if cut.reason == "meeting")
-    notes = [
+    notes = [f"Not followed, because {cut.detail}." for cut in hits.cuts if cut.reason == "name"]
+    notes += [
         escape_unprintable(f"Not counted, because it is {cut.detail}.")
         for cut in hits.cuts
         if cut.reason == "state"
@@ -319,8 +321,11 @@ def _read_one(scope: ToolScope, name: str, offset: int, most: int) -> Operation[
 def find_document(scope: ToolScope, name: str) -> Operation[Document]:
     """Find a document by its id, else by its id in brackets, its URL, or a name that it alone has.
 
+    If no name is just so, a part of a name will do, or one with a slip of the pen, which no other document
+    has.
+
     Raises:
-        DocumentError: If there is no such document, or several have this name.
+        DocumentError: If there is no such document, or several may be meant.
     """
     bare = name.strip().strip("[]<>").strip()
     known = yield from find_documents(scope, [name, bare])
@@ -328,6 +333,8 @@ def find_document(scope: ToolScope, name: str) -> Operation[Document]:
     if document is not None:
         return document
     named: list[Document] = []
+    alike: list[StoredDocument] = []
+    complete = True
     if bare and is_unicode(bare):
         manifest = yield from call_engine(scope.backend, scope.backend.manifest())
         if manifest.dimension is not None:
@@ -338,11 +345,20 @@ def find_document(scope: ToolScope, name: str) -> Operation[Document]:
             if not named:
                 hits = yield from scope.answer(Named(k=5).plan(Question(vector=vector, text=bare)))
                 named = [hit.document for hit in hits if _has_name(hit.document, bare)]
+            if not named:
+                alike, complete = yield from scope.answer(find_called(bare))
     if len(named) == 1:
         return named[0]
+    if len(alike) == 1 and complete:
+        return as_document(alike[0])
     if named:
         others = ", ".join(f"[{document.id}]" for document in named)
         raise DocumentError(f"several documents have the name {name[:200]!r}: {others}; name one by its id")
+    if alike:
+        raise DocumentError(
+            f"no document has the id or name {name[:200]!r}; these have something like it in their names: "
+            f"{list_choices(alike)}; name one by its id"
+        )
     raise DocumentError(
         f"no document has the id or name {name[:200]!r}; take ids from the brackets in the answers of search"
         f" and follow"
@@ -370,11 +386,14 @@ def _find_at_url(url: str, vector: Floats) -> Plan[list[StoredDocument]]:
 
 
 def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentIds]:
-    """Return the documents before and after, as the page has them, else as links say."""
+    """Return the documents before and after, as the page has them, or if it has no other, as links say.
+
+    Chunks that a splitter made are pages of their own, which links join.
+    """
     entries = yield from call_engine(scope.backend, scope.backend.pages(None, [get_page(document)]))
     id = document.id or ""
-    page = next((entry.ids for entry in entries if id in entry.ids), None)
-    if page is None:
+    page = next((one.ids for one in entries if id in one.ids), None)
+    if page is None or len(page) == 1:
         near = yield from scope.answer(find_neighbours(id))
         if near is None:
             return None, None

@@ -8,7 +8,8 @@ frequency, so that a word in most documents never counts against one.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import filterfalse
 from typing import Any, Final, TypeVar
 
@@ -24,6 +25,10 @@ B: Final = 0.75
 MIN_IDF: Final = 1e-6
 NAME_COUNTS: Final = 2
 """How often the words of a document's name count, in addition to those of its text."""
+OTHER_NAME_FIELDS: Final = ("name", "label", "alias", "aliases", "names")
+"""Metadata fields that hold another name of a document, or a list of names."""
+_ID_PART: Final = re.compile(r"[/#:]")
+_NUMBER: Final = re.compile(r"\d{5,20}|(?=\d*[^\W\d])(?=\w*\d\w*\d\w*\d)\w{4,20}")
 POSTINGS: Final = 20_000
 """Maximum number of documents, in total, in which the words of a question are looked up."""
 MAX_QUESTION_WORDS: Final = 128
@@ -71,9 +76,40 @@ def get_document_name(metadata: Mapping[str, Any]) -> str:
     return name if isinstance(name, str) else ""
 
 
-def extract_document_terms(text: str, metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a document's words: those of its name, :data:`NAME_COUNTS` times, and those of its text."""
-    return (*extract_terms(get_document_name(metadata)) * NAME_COUNTS, *extract_terms(text))
+def get_last_id_part(id: str) -> str:
+    """Return what stands behind the last ``/``, ``#`` or ``:`` of an id."""
+    return _ID_PART.split(id)[-1]
+
+
+def is_number(word: str) -> bool:
+    """Say whether a word is a number by which a thing is known, and no amount or year.
+
+    It has five digits, or three and a letter.
+    """
+    return _NUMBER.fullmatch(word) is not None
+
+
+def list_other_names(metadata: Mapping[str, Any], id: str) -> Iterator[str]:
+    """Yield what else a document is called: in :data:`OTHER_NAME_FIELDS`, and by a number that ends its id.
+
+    An id that is a number is found as it is.
+    """
+    for field in OTHER_NAME_FIELDS:
+        value = metadata.get(field)
+        yield from (name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str))
+    part = get_last_id_part(id)
+    if part != id and is_number(part):
+        yield part
+
+
+def extract_document_terms(text: str, metadata: Mapping[str, Any], id: str) -> tuple[str, ...]:
+    """Return a document's words: those of its name, :data:`NAME_COUNTS` times, and those of its text.
+
+    Words of its other names are added that neither has, so that it is found by them; each counts once.
+    """
+    written = (*extract_terms(get_document_name(metadata)) * NAME_COUNTS, *extract_terms(text))
+    others = [term for name in list_other_names(metadata, id) for term in extract_terms(name)]
+    return (*written, *(term for term in dict.fromkeys(others) if term not in written)) if others else written
 
 
 def inverse_frequency(documents: int, having: int) -> float:

@@ -43,6 +43,10 @@ DEFAULT_LEXICAL_WEIGHT: Final = 1.0
 """The weight of words for any other embedding."""
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _OPENAI: Final = "openai:"
+_OPENAI_CLASSES: Final = (
+    "langchain_openai.embeddings.base.OpenAIEmbeddings",
+    "linkstore.embeddings.openai.NamedOpenAIEmbeddings",
+)
 _BGE: Final = "bge-small:"
 _BUILT_IN: Final[Mapping[str, Callable[[], Encoder]]] = {
     "bge-small": BgeSmall,
@@ -123,7 +127,7 @@ def get_embedding(name: str) -> Embeddings:
     Args:
         name: ``"wordllama"``, ``"minilm"`` (extra ``minilm``), ``"bge-small"`` or ``"bge-small:PATH"`` of its
             weights (extra ``bge``), ``"openai:MODEL"`` or ``"openai:MODEL/DIMENSION"`` (extra ``openai``,
-            needs ``OPENAI_API_KEY``), or what :func:`name_embedding` gave for one of these.
+            needs ``OPENAI_API_KEY`` and the network), or what :func:`name_embedding` gave for one of these.
 
     Raises:
         EmbeddingError: If the name is unknown, or OpenAI's client cannot be set up.
@@ -155,7 +159,7 @@ def name_embedding(embedding: Encoder | Embeddings) -> str:
         return embedding.name
     cls = type(embedding)
     qualified = f"{cls.__module__}.{cls.__qualname__}"
-    name = "openai" if qualified == "langchain_openai.embeddings.base.OpenAIEmbeddings" else qualified
+    name = "openai" if qualified in _OPENAI_CLASSES else qualified
     model = _get_model_name(embedding)
     dimensions = getattr(embedding, "dimensions", None)
     name = f"{name}:{model}" if model else name
@@ -190,13 +194,14 @@ def _make_langchain_embedding(name: str) -> Embeddings:
 def _make_openai_embedding(name: str) -> Embeddings:
     if find_spec("langchain_openai") is None:
         raise MissingExtraError(f"the embedding {name!r}", "openai")
-    from langchain_openai import OpenAIEmbeddings
     from openai import OpenAIError
+
+    from linkstore.embeddings.openai import NamedOpenAIEmbeddings
 
     model, _, dimensions = name.removeprefix(_OPENAI).partition("/")
     if dimensions and not dimensions.isdecimal():
         raise EmbeddingError(f"embedding {name!r}: the dimension after '/' must be a number")
     try:
-        return OpenAIEmbeddings(model=model, dimensions=int(dimensions) if dimensions else None)
+        return NamedOpenAIEmbeddings(model=model, dimensions=int(dimensions) if dimensions else None)
     except OpenAIError as error:
         raise EmbeddingError(f"embedding {name!r}: {error}") from error

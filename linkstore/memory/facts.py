@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 import zoneinfo
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
-from linkstore.core.text import STOP_WORDS, fold, split_sentences
-from linkstore.memory.names import find_names
+from linkstore.core.text import STOP_WORDS, fold, split_sentences, tokenize
+from linkstore.memory.names import find_names, read_speaker
 
 _MOST_SENTENCES: Final = 8
 """How many sentences of a turn are read, the first ones."""
@@ -24,8 +26,11 @@ _LONGEST: Final = 300
 _CHANGE: Final = re.compile(
     r"\b(?:now|nowadays|no longer|any ?more|instead|since|from now on|these days|after all|as of|actually"
     r"|correction|mistake|typo|changed|moved|switched|new|change of plan|update|starting|not|became|turned"
-    r"|sold|quit|stopped|upgraded|migrated|cancell?ed|postponed)\b",
+    r"|sold|quit|stopped|renamed|replaced|upgraded|migrated|cancell?ed|postponed)\b",
     re.IGNORECASE,
+)
+_PAST: Final = re.compile(
+    r"\b(?:used to|formerly|previously|back then|years ago|as a child)\b", re.IGNORECASE
 )
 _CLAUSES: Final = re.compile(
     r"[,:;]\s+(?:(?:and|but|so)\s+)?"
@@ -60,6 +65,35 @@ _SAME: Final = {
     "staying at": "stay at",
 }
 """Relations that are the same."""
+_OPINION: Final = re.compile(
+    r"^(?:(?:i|we) (?:think|guess|believe|heard|read|suppose|mean)|it turn(?:s|ed) out"
+    r"|(?:the|my|our) \w+ (?:says|said)) (?:that )?",
+    re.IGNORECASE,
+)
+_TAKES_OVER: Final = re.compile(r"\b(?:(?:takes?|taken|took) over|replace[sd]|succeed(?:s|ed)) \b")
+_PERSONS: Final = frozenset(
+    {"i", "we", "you", "he", "she", "they", "ich", "wir", "je", "nous", "jeg", "jag", "vi", "yo", "io", "ik"}
+)
+_OWNERS: Final = frozenset(
+    {"my", "our", "your", "his", "her", "their", "its", "mein", "meine", "unser", "unsere", "mon", "ma", "mi"}
+)
+_ARTICLES: Final = frozenset({"the", "a", "an", "this", "that", "der", "die", "das", "le", "la", "les", "el"})
+_BEHIND_HEAD: Final = frozenset(
+    {"of", "for", "with", "at", "in", "on", "to", "from", "by", "von", "für", "de"}
+)
+_VERBS: Final = re.compile(
+    r"(?:is|are|was|were|am|ha[sd]|have|will|would|can|could|should|must|may|might|do|does|did)(?:n't)?|can't|won't"
+    r"|(?:arrive|begin|belong|burn|close|come|cost|depart|drive|eat|end|fire|fly|get|go|hang|hate|hold|keep|know|lead|learn"
+    r"|leave|like|live|love|make|mean|meet|move|need|open|own|pay|play|prefer|read|rehearse|run|sail|say|sell|sit"
+    r"|sleep|speak|stand|start|stay|take|teach|treat|turn|use|want|weigh|work)e?s|carries|flies|studies|\w{3,}ed"
+    r"|became|began|bought|broke|brought|came|chose|found|gave|got|grew|held|left|live|made|met|paid|put|quit|ran"
+    r"|said|sat|sold|spoke|taught|told|took|went|wrote|bor|er|est|hat|heißt|heter|ist|sind|sont|war|wohnt"
+)
+"""Verbs in the forms in which they follow a subject, where they are hardly anything else."""
+_LONGEST_SUBJECT: Final = 6
+"""Number of words before the verb."""
+_OPENING: Final = 3
+"""Two clauses without a sure subject are about the same if they begin with so many equal words."""
 _HOME: Final = re.compile(
     r"\b(?:address|apartment|city|country|countryside|flat|home|house|island|landlord|neighbou?rhood|rent|suburb"
     r"|town|village)s?\b",
@@ -103,9 +137,104 @@ def read_statements(text: str) -> tuple[FactStatement, ...]:
     return tuple(statements)
 
 
+def is_about_past(text: str) -> bool:
+    """Say whether a text tells what was so before, as "I used to" does."""
+    return _PAST.search(text) is not None
+
+
+def asks_for_past(question: str) -> bool:
+    """Say whether a question asks for what was so before, as "Where did I work?" does."""
+    return (
+        is_about_past(question) or re.search(r"\b(?:did|was|were|had)\b", question, re.IGNORECASE) is not None
+    )
+
+
 def says_change(text: str) -> bool:
     """Say whether a text has a word that says that something is not what it was, as "now" does."""
     return _CHANGE.search(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a statement is about.
+
+    Args:
+        owner: "i" and the like; or whose it is: "my", "my neighbour's"; or "".
+        words: Its other words, folded, without those that say nothing.
+        head: The last of them before "of" and the like; "" without others.
+    """
+
+    owner: str
+    words: frozenset[str] = frozenset()
+    head: str = ""
+
+    def is_same(self, other: Subject) -> bool:
+        """Say whether both are surely the same: of one owner, or else in the same words."""
+        alike = self.words <= other.words or other.words <= self.words
+        nobody = not (self.owner and other.owner) and self.words == other.words
+        return self.head == other.head and alike and (self.owner == other.owner or nobody)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause of what somebody said.
+
+    Args:
+        words: Its words, folded.
+        subject: What it is about, where that is sure: what stands before a common verb.
+        speaker: Who said it, folded, if the text says so. Two speakers mean somebody else by "I" and "my".
+    """
+
+    words: tuple[str, ...]
+    subject: Subject | None
+    speaker: str
+
+    def is_about_same(self, earlier: Clause, *, changes: bool) -> bool:
+        """Say whether this clause, which may say that something changed, is surely about what another one is.
+
+        It is if both have one subject, or if it tells what became of the other's subject: "We moved the
+        launch to July". Without a sure subject, the other one is about the same if it has this one's, or if
+        both begin alike: "Send invoices to".
+        """
+        own, other = self.subject, earlier.subject
+        if self.speaker != earlier.speaker:
+            return False
+        if other is None:
+            mentions = bool(own and changes and own.words and own.words <= {*earlier.words})
+            return mentions or (own is None and self.words[:_OPENING] == earlier.words[:_OPENING])
+        if own is None:
+            return False
+        if other.words and other.words <= {*self.words} and own.words.isdisjoint(other.words):
+            moved = own.owner in _PERSONS and (changes or (other.head, "to") in pairwise(self.words))
+            return moved or _TAKES_OVER.search(" ".join(self.words)) is not None
+        return own.is_same(other)
+
+
+def read_clauses(text: str) -> Iterator[Clause]:
+    """Yield the clauses of what somebody said."""
+    speaker = read_speaker(text)
+    if speaker is not None and says_change(speaker):
+        speaker = None  # "Correction: …"
+    said = text if speaker is None else text[len(speaker) + 1 :]
+    for sentence in split_sentences(said)[:_MOST_SENTENCES]:
+        for clause in _CLAUSES.split(_OPINION.sub("", sentence.strip())):
+            words = tokenize(clause)
+            yield Clause(words, _read_subject(words), fold(speaker or ""))
+
+
+def _read_subject(words: Sequence[str]) -> Subject | None:
+    first = words[0].partition("'")[0] if words else ""
+    if first in _PERSONS:
+        return Subject(first)
+    named = words[1:] if first in _OWNERS or first in _ARTICLES else words
+    end = next((at for at in range(1, len(named)) if _VERBS.fullmatch(named[at])), _LONGEST_SUBJECT + 1)
+    if end > _LONGEST_SUBJECT:
+        return None
+    before = next((at for at in range(1, end) if named[at] in _BEHIND_HEAD), end)
+    owners = [word for word in named[:end] if word.endswith("'s")]
+    others = frozenset(word for word in named[:end] if word not in STOP_WORDS and word not in owners)
+    owner = " ".join([first] * (first in _OWNERS) + owners)
+    return Subject(owner, others, named[before - 1]) if others else None
 
 
 def _read_statement(clause: str, sentence: str) -> FactStatement | None:

@@ -21,7 +21,7 @@ from linkstore.core.plans import Plan
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
-from linkstore.memory.facts import says_change
+from linkstore.memory.facts import asks_for_past, is_about_past, read_clauses, says_change
 from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names, stem_plural
 from linkstore.memory.references import (
     ResolvedQuestion,
@@ -313,17 +313,24 @@ def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> l
     """Put what was said later before what was said earlier of the same, among the first turns.
 
     Whether the later one takes the place of the earlier one may not be known; it is read first. They are of
-    the same if both state something, and the later one has most of the question's words that the other has,
-    or half of them and says that something changed. Without a name or a number of them it is about something
-    else.
+    the same if both state something, surely about one subject, and the later one has most of the question's
+    words that the other has, or half of them and says that something changed. Without a name or a number of
+    them it is about something else. What tells of former times is as if it had been said earlier, unless the
+    question asks for them.
     """
     asked = {stem for view in views for stem in _find_stems(view.text)}
+    now = not any(asks_for_past(view.text) for view in views)
+
+    def is_newer(turn: Turn, other: Turn) -> bool:
+        past, before = (is_about_past(one.query) for one in (turn, other))
+        return other.time < turn.time if past == before else now and before
+
     ordered: list[FoundTurn] = []
     for turn, score in found[:NEWER_AMONG]:
         before = [
             at
             for at, (other, best) in enumerate(ordered)
-            if other.time < turn.time and NEWER_SHARE * best <= score and _state_same(turn, other, asked)
+            if is_newer(turn, other) and NEWER_SHARE * best <= score and _state_same(turn, other, asked)
         ]
         ordered.insert(before[0] if before else len(ordered), (turn, score))
     return [*ordered, *found[NEWER_AMONG:]]
@@ -332,10 +339,14 @@ def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> l
 def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
     asking = any(one.query.rstrip().endswith("?") for one in (turn, other))
     wanted, said = _find_stems(other.query) & asked, _find_stems(turn.query)
-    share = len(wanted & said) / max(1, len(wanted))
-    most = share > NEWER_WORDS or (share == NEWER_WORDS and says_change(turn.query))
+    share, changes = len(wanted & said) / max(1, len(wanted)), says_change(turn.query)
+    if asking or share < NEWER_WORDS or (share == NEWER_WORDS and not changes):
+        return False
     marked = [word for word in other.query.split()[1:] if not word.islower()]
-    return most and not asking and (wanted - said).isdisjoint(_find_stems(" ".join(marked)))
+    earlier = [one for one in read_clauses(other.query) if wanted & _find_stems(" ".join(one.words))]
+    return (wanted - said).isdisjoint(_find_stems(" ".join(marked))) and any(
+        clause.is_about_same(one, changes=changes) for clause in read_clauses(turn.query) for one in earlier
+    )
 
 
 def _find_stems(text: str) -> set[str]:

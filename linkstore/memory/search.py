@@ -66,6 +66,8 @@ ALONE_WEIGHT: Final = 0.5
 """Weight of a question that refers to what was said and names nothing, alone, in a search for knowledge."""
 CARRIED_WEIGHT: Final = 0.25
 """Weight of the view with the previous query in a search for turns, where the question alone has weight 1."""
+CARRIED_TO_NUMBERS: Final = 0.5
+"""The same for a question that says nothing but numbers."""
 _FEWEST_SAID: Final = 2
 """A query with fewer words that say something, and little in its answer, is a remark."""
 ANSWER_CHARACTERS: Final = 400
@@ -239,14 +241,17 @@ def make_turn_views(question: str, resolved: ResolvedQuestion, recent: Sequence[
     """Return the texts to search turns for: first the question, then what it continues.
 
     The previous turns are stored themselves. Together with a short question, the words of the previous query
-    would find that turn and those around it, whatever is asked.
+    would find that turn and those around it, whatever is asked. But numbers alone ("In 3.12?") ask for
+    something of what that query is about, so it counts more there.
     """
     last = _find_last_said(recent, resolved)
     if last is None or not resolved.depends:
         return [QueryView(resolved.text)]
     if resolved.named:
         return [_join_answer(question, last)]
-    behind = QueryView(f"{last.query}\n{question}", "previous query", weight=CARRIED_WEIGHT)
+    bare = all(map(str.isdigit, extract_terms(question)))
+    weight = CARRIED_TO_NUMBERS if bare else CARRIED_WEIGHT
+    behind = QueryView(f"{last.query}\n{question}", "previous query", weight=weight)
     return [QueryView(resolved.text), behind]
 
 

@@ -325,7 +325,14 @@ class AllPaths(Traversing):
         stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
         cap = min(self.named_cap, self.hub_cap)
         named, sure = yield from find_named_documents(
-            question, stage.document_frequency, stage.lexical_refs, NAMING_KINDS, self.named, cap
+            trail,
+            question,
+            stage.document_frequency,
+            stage.unknown,
+            stage.lexical_refs,
+            NAMING_KINDS,
+            self.named,
+            cap,
         )
         yield from find_doubt(trail, stage, question, self, sure)
         start_k = 0 if len(named) else self.start_k

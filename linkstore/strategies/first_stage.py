@@ -322,7 +322,7 @@ def find_question_targets(
         rare: Says which names of their own count.
     """
     named, sure = yield from find_named_documents(
-        question, stage.document_frequency, stage.lexical_refs, kinds, most, cap, rare
+        trail, question, stage.document_frequency, stage.unknown, stage.lexical_refs, kinds, most, cap, rare
     )
     parts = [named]
     if question.roots:
@@ -397,18 +397,15 @@ class Named(Strategy):
         """Plan one fetch by words, one of the links that have names as tags, and the texts of candidates."""
         trail = Trail()
         question = replace(question, seed_filter=question.seed_filter & question.result_filter)
-        worded, _ = yield from _search_by_words(trail, question, READ)
-        documents, _ = yield from find_named_documents(
-            question, worded.document_frequency, worded.refs, NAMING_KINDS, self.k, self.cap
+        worded, unknown = yield from _search_by_words(trail, question, READ)
+        found, _ = yield from find_named_documents(
+            trail, question, worded.document_frequency, unknown, worded.refs, NAMING_KINDS, self.k, self.cap
         )
-        if not len(documents):
-            return Hits(
-                hits=(), cuts=tuple(trail.cuts), reason="the query names no document", strategy=str(self)
-            )
-        score, unlinked = (
-            documents.weight,
-            replace(documents, weight=np.ones(len(documents), dtype=np.float32)),
-        )
+        if not len(found):
+            unclear = [f": {cut.detail}" for cut in trail.cuts if cut.reason == "name"]
+            reason = "the query names no document" + "".join(unclear[:1])
+            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
+        score, unlinked = found.weight, replace(found, weight=np.ones(len(found), dtype=np.float32))
         return (yield from make_hits(trail, trail.add(unlinked), self, question, score, {"name": score}))
 
 

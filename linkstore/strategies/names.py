@@ -1,28 +1,45 @@
 """Names in a question: the documents that it means by title, alias, heading, id, or a word that few have.
 
-A name decides before common words do. There are three sorts of evidence, the surest first: the tag of a link
-whose kind names documents, or a name that a document has in its metadata or id; the words that a text begins
-with; and a rare word that is written as a name, with a capital letter or a digit.
+A name decides before common words do. The sorts of evidence are, the surest first: the tag of a link whose
+kind names documents, or a name that a document has in its metadata or id; the words that a text begins with;
+a name without its first word ("Pacific Tide" for "MV Pacific Tide"), or with one slip of the pen, if no other
+name is like it; and a rare word that is written as a name, with a capital letter or a digit.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
 
 from linkstore.core import plans
 from linkstore.core.arrays import Ints, cosine_similarities, sort_unique
+from linkstore.core.display import escape_unprintable
 from linkstore.core.documents import is_storable
-from linkstore.core.lexical import MAX_QUESTION_CHARACTERS, extract_terms
+from linkstore.core.lexical import (
+    MAX_QUESTION_CHARACTERS,
+    OTHER_NAME_FIELDS,
+    extract_terms,
+    get_last_id_part,
+    is_number,
+)
 from linkstore.core.plans import Plan
-from linkstore.core.text import STOP_WORDS, find_words, tokenize
+from linkstore.core.text import STOP_WORDS, find_words, fold, tokenize
 from linkstore.strategies.base import Question
-from linkstore.strategies.traversal import NO_REFS, NO_SCORES, QUERY, Edges, FoundDocuments, follow_groups
+from linkstore.strategies.traversal import (
+    NO_REFS,
+    NO_SCORES,
+    QUERY,
+    Edges,
+    FoundDocuments,
+    Trail,
+    follow_groups,
+)
 
 NAMING_KINDS: Final = ("mention", "heading")
 """Kinds of links by which texts and questions lead to what they name: documents and sections."""
@@ -38,15 +55,29 @@ READ: Final = 12
 """How many of the documents that match words best are read for their names; twice as many with rare words."""
 OWN_NAME: Final = 0.3
 """How much a name counts that only the document itself has, in metadata, id or first words."""
-NAME_FIELDS: Final = ("title", "name", "label", "alias", "aliases", "names")
+NAME_FIELDS: Final = ("title", *OTHER_NAME_FIELDS)
 """Metadata fields that hold a name of a document, or a list of names."""
+ARTICLES: Final = frozenset(
+    {"a", "an", "the", "das", "dem", "den", "der", "des", "die", "ein", "eine", "de", "een", "het"}
+    | {"el", "la", "las", "los", "le", "les", "un", "une", "una", "gli", "i", "il", "lo"}
+)
+"""Words before a name that people leave out, or add."""
 NONE_FOUND: Final = FoundDocuments(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES)
-_ID_PART: Final = re.compile(r"[/#:]")
 _AROUND_IDS: Final = " .,;:!?()[]{}<>\"'\u201c\u201d\u2018\u2019"
 """What may stand around an id in a question."""
-_LEADING: Final = 300
+LEADING: Final = 300
 """Characters of a text that are looked at for the name that it begins with."""
-_BY_NAME, _BY_LEADING_WORDS, _BY_RARE_WORD = range(3)
+_ABBREVIATION: Final = re.compile(r"\W*(?:[^\W\d_a-z]{2,4}|[^\W\d_a-z][a-z]{0,3}\.)\s")
+"""What may stand before a name at the beginning of a text, as "MV" and "Dr." do."""
+_SHORTEST_SLIP: Final = 4
+_SHORTEST_LONE_SLIP: Final = 6
+"""A shorter word is no slip of a name that has several words, or of one that has not."""
+_BY_NAME, _BY_LEADING_WORDS, _BY_SHORT_NAME, _BY_SLIP, _BY_RARE_WORD = range(5)
+MAX_CHOICES: Final = 5
+"""How many documents are listed of which one may be meant."""
+MAX_CHOICE_CHARACTERS: Final = 200
+_UNIQUE: Final = (_BY_SHORT_NAME, _BY_SLIP)
+"""Evidence that counts if it is of one whole name alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +90,7 @@ class Mention:
         evidence: Of which sort, the surest first.
         ref: The document.
         edge: The row of the link whose tag is the name, -1 for none.
+        name: The whole name of the document, where the place has a short one or one with a slip.
     """
 
     at: int
@@ -66,6 +98,7 @@ class Mention:
     evidence: int
     ref: int
     edge: int = -1
+    name: str = ""
 
 
 class QuestionNames:
@@ -74,14 +107,20 @@ class QuestionNames:
     Args:
         text: The question.
         having: How many documents have each of its words, as far as they were looked up.
+        unknown: Those of its words that no document has.
         cap: A word that at most so many documents have may name one.
     """
 
-    def __init__(self, text: str, having: Mapping[str, int], cap: int) -> None:
+    def __init__(self, text: str, having: Mapping[str, int], unknown: Collection[str], cap: int) -> None:
         self.words = tokenize(text[:MAX_QUESTION_CHARACTERS])[:MAX_SEARCHED_WORDS]
+        written = [word[0] for word in find_words(text[:MAX_QUESTION_CHARACTERS])][:MAX_SEARCHED_WORDS]
+        written = written if len(written) == len(self.words) else list(self.words)
+        self._capital = [word != word.lower() or any(map(str.isdigit, word)) for word in written]
         self.terms = [extract_terms(word) for word in self.words]
         self.rare = {word: count for word, count in having.items() if 0 < count <= RARE}
         self._naming = [at for at in range(len(self.words)) if self.count_rarest(at, 1) <= cap]
+        self._bare = [word.removesuffix("'s") for word in self.words]
+        self.unknown = [at for at, terms in enumerate(self.terms) if terms and set(terms) <= {*unknown}]
         self.places: dict[str, list[tuple[int, int]]] = {}
         for at in range(len(self.words)):
             for size in range(min(MAX_NAME_WORDS, len(self.words) - at), 0, -1):
@@ -103,23 +142,75 @@ class QuestionNames:
         for name in list_names(document.id, document.metadata):
             for at, size in self.places.get(name, ()):
                 yield Mention(at, size, _BY_NAME, ref)
-        leading = tokenize(document.text[:_LEADING])[:MAX_NAME_WORDS]
-        for size in range(len(leading), 0, -1):
-            if places := self.places.get(" ".join(leading[:size]), ()):
-                yield from (
-                    Mention(*place, _BY_LEADING_WORDS, ref) for place in places if self._is_sure(place)
-                )
-                break
+        yield from self._find_leading_words(ref, document)
+        yield from self._find_parts_of_names(ref, document)
         there = frozenset(extract_terms(document.text) if self._naming else ())
         for at in self._naming:
             terms = self.terms[at]
             if there.issuperset(terms) and _is_written_as_name(document.text, terms):
                 yield Mention(at, 1, _BY_RARE_WORD, ref)
 
+    def _find_leading_words(self, ref: int, document: plans.StoredDocument) -> Iterator[Mention]:
+        leading = tokenize(document.text[:LEADING])[:MAX_NAME_WORDS]
+        for size in range(len(leading), 0, -1):
+            if places := self.places.get(" ".join(leading[:size]), ()):
+                yield from (
+                    Mention(*place, _BY_LEADING_WORDS, ref) for place in places if self._is_sure(place)
+                )
+                break
+        for size in range(len(leading) - 1, 1, -1) if is_abbreviated(document.text) else ():
+            name = " ".join(leading[1 : size + 1])
+            places = [place for place in self.places.get(name, ()) if self._may_be_whole(place)]
+            terms = extract_terms(name) if places and leading[1] not in STOP_WORDS else ()
+            if len(terms) > 1 and _is_written_as_name(document.text, terms):
+                yield from (Mention(*place, _BY_SHORT_NAME, ref, name=name) for place in places)
+                break
+
+    def _find_parts_of_names(self, ref: int, document: plans.StoredDocument) -> Iterator[Mention]:
+        """Yield the places of names without their first words, and of names with a slip."""
+        for name in list_given_names(document.metadata):
+            whole, *short = list_short_names(name) or [()]
+            for words in (whole, *short):
+                exact = () if words is whole else self.places.get(" ".join(words), ())
+                exact = [place for place in exact if self._may_be_whole(place)]
+                slips = self._find_slips(words)
+                terms = extract_terms(" ".join(words)) if exact or slips else ()
+                if terms and _is_written_as_name(f"{name}\n{document.text}", terms):
+                    yield from (Mention(*place, _BY_SLIP, ref, name=name) for place in slips)
+                elif not ARTICLES.issuperset(whole[: -len(words)]):
+                    continue
+                if len(terms) > 1:
+                    yield from (Mention(*place, _BY_SHORT_NAME, ref, name=name) for place in exact)
+
+    def _may_be_whole(self, place: tuple[int, int]) -> bool:
+        """Say whether the words there may be all of a name, in a question that writes names with capitals.
+
+        They have capitals then, and the word before them has none: "2003 Road World Cup" is no "World Cup".
+        """
+        at, size = place
+        if not any(self._capital[1:]):
+            return True
+        longer = at > 1 and self._capital[at - 1] and bool(self.terms[at - 1])
+        return not longer and all(self._capital[at] or not self.terms[at] for at in range(at, at + size))
+
+    def _find_slips(self, name: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the places of a name one of whose words is spelt as no document has it, one letter off."""
+        found = []
+        for at in self.unknown:
+            for index, word in enumerate(name):
+                first = at - index
+                there = self._bare[first : first + len(name)] if first >= 0 else []
+                meant = [*there[:index], word, *there[index + 1 :]]
+                if meant == list(name) and is_slip(self._bare[at], word, alone=len(name) == 1):
+                    found.append((first, len(name)))
+        return found
+
 
 def find_named_documents(
+    trail: Trail,
     question: Question,
     having: Mapping[str, int],
+    unknown: Collection[str],
     best: Ints,
     kinds: Sequence[str],
     most: int,
@@ -132,31 +223,49 @@ def find_named_documents(
 
     A name is also found as a possessive or, if it has several words, as a plural. Of n documents with the
     same name, each has the weight 1/n. A name of one word has a third of this, and one of two words two
-    thirds. What a document calls itself counts :data:`OWN_NAME` of the tag of a link or of a rare word.
+    thirds. What a document calls itself counts :data:`OWN_NAME` of the tag of a link or of a rare word. A
+    place that is like several names leads to none, and the trail says which may be meant.
 
     Args:
+        trail: Takes the notes.
         question: The question.
         having: How many documents have each of its words; none: only tags are looked up.
+        unknown: Those of its words that no document has.
         best: Documents that match its words best.
         kinds: The kinds of the links that have names as tags.
         most: Maximum number of documents: those with the largest weight, then the most similar, then by id.
         cap: A name of more documents than this is ignored.
-        rare: What a document calls itself counts if at most so many have one of its words; None: any number.
+        rare: What a document calls itself counts if at most so many have one of its words, and without short
+            names and slips; None: any number.
     """
-    names = QuestionNames(question.text, having, cap)
+    names = QuestionNames(question.text, having, unknown, cap)
     if not names.words or not most:
         return NONE_FOUND, False
     edges, mentions, taken = yield from _find_tags(names, question, kinds, cap)
-    refs = yield from _find_candidates(names, question, best)
+    likely = yield from _find_candidates(names, question, best)
+    near = (yield from _find_nearest(question)) if names.unknown and rare is None else NO_REFS
+    refs = sort_unique(np.concatenate((likely, near)))
+    read: dict[int, plans.StoredDocument] = {}
     if len(refs):
         documents = yield from plans.ask(plans.Documents(refs=refs))
-        for ref, document in zip(refs.tolist(), documents, strict=True):
+        read = dict(zip(refs.tolist(), documents, strict=True))
+        share_words = set(likely.tolist())
+        for ref, document in read.items():
             mentions += (
-                mention
-                for mention in names.find_mentions(ref, document)
-                if rare is None or names.count_rarest(mention.at, mention.size) <= rare
+                one
+                for one in names.find_mentions(ref, document)
+                if (ref in share_words or one.evidence == _BY_SLIP)
+                and (
+                    rare is None
+                    or (one.evidence not in _UNIQUE and names.count_rarest(one.at, one.size) <= rare)
+                )
             )
-    meant = _select_longest(mentions, taken, cap)
+    meant, unclear = _select_longest(mentions, taken, cap)
+    for alike in unclear:
+        several = sorted((read[one.ref] for one in alike), key=attrgetter("id"))
+        written = " ".join(names.words[alike[0].at : alike[0].at + alike[0].size])
+        detail = f"{written!r} may mean {list_choices(several)}; name one by its id"
+        trail.cut("name", len(several), 0, detail)
     if not meant:
         return NONE_FOUND, False
     array = np.array(sorted({mention.ref for mention, _ in meant}), dtype=np.int64)
@@ -225,6 +334,12 @@ def leave_query(edges: Edges) -> Edges:
     return replace(edges, source=np.full(len(edges), QUERY))
 
 
+def _find_nearest(question: Question) -> Plan[Ints]:
+    """Return the documents of whose names an unknown word may be a slip."""
+    near = yield from plans.ask(plans.Nearest(vector=question.vector, k=READ, filter=question.seed_filter))
+    return near.refs
+
+
 def _find_candidates(names: QuestionNames, question: Question, best: Ints) -> Plan[Ints]:
     """Return the documents whose names are compared with the question."""
     parts = [best[:READ]]
@@ -243,37 +358,105 @@ def _find_candidates(names: QuestionNames, question: Question, best: Ints) -> Pl
 
 def _select_longest(
     mentions: Iterable[Mention], taken: set[tuple[int, int]], cap: int
-) -> list[tuple[Mention, float]]:
-    """Select the longest name at each place from left to right, with the weight of each of its documents."""
+) -> tuple[list[tuple[Mention, float]], list[list[Mention]]]:
+    """Select the longest name at each place from left to right, with the weight of each of its documents.
+
+    Returns them, and the short names of several documents.
+    """
     by_place: dict[tuple[int, int], list[Mention]] = {place: [] for place in taken}
-    for mention in mentions:
-        by_place.setdefault((mention.at, mention.size), []).append(mention)
-    free, found = 0, []
+    for one in mentions:
+        by_place.setdefault((one.at, one.size), []).append(one)
+    free, found, unclear = 0, [], []
     for at, size in sorted(by_place, key=lambda place: (place[0], -place[1])):
         if at < free:
             continue
         free = at + size
         there = by_place[at, size]
-        surest = min((mention.evidence for mention in there), default=0)
-        chosen = {mention.ref: mention for mention in reversed(there) if mention.evidence == surest}
-        if len(chosen) <= cap:
+        surest = min((one.evidence for one in there), default=0)
+        chosen = {one.ref: one for one in reversed(there) if one.evidence == surest}
+        if len({one.name for one in chosen.values()}) > 1:
+            unclear.append(list(chosen.values()))
+        elif len(chosen) <= cap:
             share = min(SURE_NAME_WORDS, size) / SURE_NAME_WORDS / max(1, len(chosen))
             own = OWN_NAME if surest != _BY_RARE_WORD else 1.0
-            found += [(mention, share if mention.edge >= 0 else share * own) for mention in chosen.values()]
-    return found
+            found += [(one, share if one.edge >= 0 else share * own) for one in chosen.values()]
+    return found, unclear
+
+
+def list_choices(documents: Sequence[plans.StoredDocument]) -> str:
+    """List documents of which one may be meant, by id and name."""
+    shown = [
+        " ".join([f"[{one.id}]", *list_given_names(one.metadata)[:1]])[:MAX_CHOICE_CHARACTERS]
+        for one in documents[:MAX_CHOICES]
+    ]
+    more = len(documents) - len(shown)
+    return escape_unprintable(", ".join(shown)) + (f" and {more} more" if more else "")
+
+
+def is_abbreviated(text: str) -> bool:
+    """Say whether a text begins with what may stand before a name."""
+    return _ABBREVIATION.match(text) is not None
 
 
 def list_names(id: str, metadata: Mapping[str, Any]) -> set[str]:
     """Return the names of a document, folded: title, aliases, innermost heading, id and its last part."""
+    names = map(tokenize, [id, get_last_id_part(id), *list_given_names(metadata)])
+    return {" ".join(words) for words in names if any(map(_may_name, words))}
+
+
+def list_given_names(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the names that a document has in its metadata, as written: its innermost heading, title, …."""
     headings = metadata.get("headings")
-    given = [id, _ID_PART.split(id)[-1], *(headings[-1:] if isinstance(headings, list) else ())]
+    given = headings[-1:] if isinstance(headings, list) else []
     for field in NAME_FIELDS:
         value = metadata.get(field)
         given += value if isinstance(value, list) else [value]
-    words = (tokenize(one) for one in given if isinstance(one, str))
-    return {
-        " ".join(name) for name in words if any(not one.isdigit() and one not in STOP_WORDS for one in name)
-    }
+    return list(dict.fromkeys(name for name in given if isinstance(name, str)))
+
+
+def _may_name(word: str) -> bool:
+    return is_number(word) or not (word.isdigit() or word in STOP_WORDS)
+
+
+def list_short_names(name: str) -> list[tuple[str, ...]]:
+    """Return the words of a name, folded, and those without articles, and without one more word before them.
+
+    That is a word such as "MV", or a number. A small word or a year says that the rest is something else,
+    and so does a sign: "Sport in Hong Kong", "2018 Winter Olympics", "Anesthetize (Porcupine Tree)".
+    """
+    written = list(find_words(name))[:MAX_NAME_WORDS]
+    words = tuple(fold(word[0]) for word in written)
+    bare = next((at for at, word in enumerate(words) if word not in ARTICLES), len(words))
+    short = [words, words[bare:]] if 0 < bare < len(words) else [words]
+    if bare + 1 < len(words) and _may_name(words[bare]) and words[bare + 1] not in STOP_WORDS:
+        between = name[written[bare].end() : written[bare + 1].start()]
+        if is_number(words[bare]) or not between.strip(" .\u00a0"):
+            short.append(words[bare + 1 :])
+    return short
+
+
+def is_slip(asked: str, word: str, *, alone: bool) -> bool:
+    """Say whether a word differs from another one by one letter: one more, one less, another, or two swapped.
+
+    Numbers have no slips, and the first letter is right.
+
+    Args:
+        asked: The word of a question.
+        word: The word of a name.
+        alone: Whether it is the whole name.
+    """
+    short, long = sorted((asked, word), key=len)
+    if len(short) < (_SHORTEST_LONE_SLIP if alone else _SHORTEST_SLIP) or not (
+        asked.isalpha() and word.isalpha()
+    ):
+        return False
+    at = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if not at or asked == word:
+        return False
+    if len(short) < len(long):
+        return short[at:] == long[at + 1 :]
+    swapped = short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]
+    return swapped or short[at + 1 :] == long[at + 1 :]
 
 
 def _list_spellings(words: str) -> list[str]:

@@ -102,7 +102,7 @@ class Relations(Strategy):
 
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan the names, the chains from them, and the walk of PageRank."""
-        starts = yield from self._find_starts(question)
+        starts, unclear = yield from self._find_starts(question)
         met, cuts = (
             (yield from self._find_meetings(question, starts)) if starts and self.depth > 1 else ([], [])
         )
@@ -114,24 +114,29 @@ class Relations(Strategy):
             cuts.append(
                 Cut(reason="meeting", count=len(met) - self.k, depth=None, detail="where relations meet too")
             )
-        return replace(ranked, hits=tuple(hits[: self.k]), cuts=(*cuts, *ranked.cuts), strategy=str(self))
+        cuts += [*unclear, *(cut for cut in ranked.cuts if cut not in unclear)]
+        return replace(ranked, hits=tuple(hits[: self.k]), cuts=tuple(cuts), strategy=str(self))
 
     def _of_type(self, type: str | None) -> Condition:
         return EVERYTHING if type is None else parse_filter({self.type_field: type})
 
-    def _find_starts(self, question: Question) -> Plan[list[Hit]]:
-        """Find the documents that the question names, the surest first, or else the best of its type."""
+    def _find_starts(self, question: Question) -> Plan[tuple[list[Hit], list[Cut]]]:
+        """Find the documents that the question names, the surest first, or else the best of its type.
+
+        Returns them, and which names may mean several documents.
+        """
         asked = replace(
             question,
             seed_filter=question.seed_filter & self._of_type(self.start_type),
             result_filter=EVERYTHING,
         )
-        hits: Hits = yield from Named(k=MAX_STARTS).plan(asked)
-        if not hits and self.start_type is not None:
-            hits = yield from AllPaths(k=1, start_k=1, depth=0, min_similarity=self.min_similarity).plan(
+        found: Hits = yield from Named(k=MAX_STARTS).plan(asked)
+        unclear = [cut for cut in found.cuts if cut.reason == "name"]
+        if not found and self.start_type is not None:
+            found = yield from AllPaths(k=1, start_k=1, depth=0, min_similarity=self.min_similarity).plan(
                 asked
             )
-        return [hit for hit in hits if MIN_SURETY * hit.score >= hits[0].score]
+        return [hit for hit in found if MIN_SURETY * hit.score >= found[0].score], unclear
 
     def _find_meetings(self, question: Question, starts: Sequence[Hit]) -> Plan[tuple[list[Hit], list[Cut]]]:
         types = {hit.document.metadata.get(self.type_field) for hit in starts}

@@ -10,12 +10,14 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra_tables import own_keyspace
+from langchain_core.documents import Document
 from langchain_core.tools import BaseTool
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from tool_cases import EXAMPLES, DrugToolCases, OwnToolCases
 
 from linkstore import LinkStore
 from linkstore.agents import graph_tools
+from linkstore.strategies import Named
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,24 @@ def test_answers_are_those_of_the_embedded_engine(pharmacy, name):
             assert text == next(one for one in graph_tools(embedded) if one.name == name).invoke(
                 EXAMPLES[name]
             )
+
+
+def test_names_are_found_by_number_alias_part_and_slip(cassandra_session, emptied_keyspace):
+    hut = {"name": "Rifugio Lago Verde", "aliases": ["Grünseehütte"]}
+    with LinkStore.cassandra(session=cassandra_session, keyspace=emptied_keyspace) as store:
+        store.add_documents(
+            [
+                Document(id="hut/30424", page_content="On the shore; sixty beds.", metadata=hut),
+                Document(id="hut/30431", page_content="Closed in winter.", metadata={"name": "Zeferina"}),
+            ]
+        )
+        (links,) = (tool for tool in graph_tools(store) if tool.name == "links")
+        for name in ("30424", "Grünseehütte", "lago verde", "Lago Vrede"):
+            assert links.invoke({"id": name}).startswith("[hut/30424]:"), name
+        assert links.invoke({"id": "Zefernia"}).startswith("[hut/30431]:")
+        for question in ("Beds in the Grünseehütte", "how many beds has 30424", "beds at lago verde"):
+            assert [hit.document.id for hit in store.search(question, strategy=Named())] == ["hut/30424"]
+        assert store.verify().sound
 
 
 class OnCassandra(ToolsIntegrationTests):

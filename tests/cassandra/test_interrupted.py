@@ -260,7 +260,11 @@ def questions_of(case: Case) -> list[tuple[str, ...]]:
         r for of in (before, after) for name, r in of.items() if before.get(name) is not after.get(name)
     ]
     every = sorted(
-        {word for record in changed for word in extract_document_terms(record.text, record.metadata)}
+        {
+            word
+            for record in changed
+            for word in extract_document_terms(record.text, record.metadata, record.id)
+        }
     )
     return [*((word,) for word in every), tuple(every)]
 

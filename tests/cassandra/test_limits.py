@@ -12,7 +12,7 @@ from linkstore import Link, LinkStore, add_links
 from linkstore.core import calls
 from linkstore.engines.cassandra.reading import FIRST_TOKEN, DocumentScan
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.contract import WriteBatch, PageEntry
+from linkstore.engines.contract import PageEntry, WriteBatch
 from linkstore.errors import BackendError, DocumentError, StoreBusyError
 from linkstore.strategies import Similarity
 
@@ -54,7 +54,10 @@ def test_all_requests_of_a_call_share_its_deadline(opened, monkeypatch) -> None:
     executor, lost = opened.backend._executor, []
     run = executor.run
     monkeypatch.setattr(executor, "run", lambda requests: lost.append(requests.lost) or run(requests))
-    backend, change = opened.backend, WriteBatch(put_pages=[PageEntry(source="s", url="u", digest="d", ids=())])
+    backend, change = (
+        opened.backend,
+        WriteBatch(put_pages=[PageEntry(source="s", url="u", digest="d", ids=())]),
+    )
     backend.run(backend.write(change))
     assert len(lost) > 3
     assert len(set(lost)) == 1

@@ -13,6 +13,7 @@ from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import schema, writing
 from linkstore.errors import DocumentError, StoreLimitError
 from linkstore.strategies import Question, names
+from linkstore.strategies.traversal import Trail
 
 ASKED = vectors([10_000])[0]
 
@@ -66,10 +67,10 @@ def test_words_are_found_before_the_store_is_locked(tmp_path, monkeypatch) -> No
     store = backend(tmp_path / "kb")
     real, asked = writing.extract_document_terms, []
 
-    def extracted(text, metadata):
+    def extracted(text, metadata, id):
         assert not store._database._is_writing_here()
         asked.append(text)
-        return real(text, metadata)
+        return real(text, metadata, id)
 
     monkeypatch.setattr(writing, "extract_document_terms", extracted)
     put(store, 0, 20)
@@ -103,5 +104,5 @@ def test_work_for_a_question_is_bounded_however_long_it_is() -> None:
         assert len(text) > MAX_QUESTION_CHARACTERS
         assert len(extract_question_terms(text)[0]) == MAX_QUESTION_WORDS
         question, none = Question(vector=ASKED, text=text), names.NONE_FOUND.refs
-        fetch = next(names.find_named_documents(question, {}, none, names.NAMING_KINDS, 5, 3))
+        fetch = next(names.find_named_documents(Trail(), question, {}, (), none, names.NAMING_KINDS, 5, 3))
         assert len(fetch.tags) <= names.MAX_SEARCHED_WORDS * names.MAX_NAME_WORDS * len(names.NAMING_KINDS)

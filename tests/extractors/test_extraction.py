@@ -8,7 +8,13 @@ import pytest
 
 from linkstore.core.links import Link
 from linkstore.errors import ExtractionError
-from linkstore.extract import ENTRY_POINT_GROUP, LinkExtractor, extractor_names, load_extractor
+from linkstore.extract import (
+    ENTRY_POINT_GROUP,
+    CorpusExtractor,
+    LinkExtractor,
+    extractor_names,
+    load_extractor,
+)
 
 
 class Nicknames:
@@ -78,4 +84,6 @@ def test_names_are_sorted_and_each_stands_once() -> None:
 def test_the_extractors_that_need_no_extra_load_by_name(name: str) -> None:
     extractor = load_extractor(name)
     assert isinstance(extractor, LinkExtractor)
+    if isinstance(extractor, CorpusExtractor):
+        extractor.observe(["Other words."])
     assert extractor.extract("Plain words.") == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from functools import partial
 from importlib.machinery import ModuleSpec
 
 import pytest
@@ -154,10 +155,18 @@ def test_a_question_names_known_keywords_only_in_its_order() -> None:
     assert all(0 < link.weight <= 1 for link in links)
 
 
-def test_nothing_observed_and_nothing_to_read_give_no_links() -> None:
-    assert KeywordExtractor().extract(CORPUS[0]) == ()
-    assert KeywordExtractor().extract_query("Space Needle") == ()
+def test_nothing_to_read_gives_no_links() -> None:
     assert observed().extract("") == ()
+    assert observed().extract_query("") == ()
+
+
+def test_without_a_corpus_there_is_an_error_and_not_nothing() -> None:
+    extractor = KeywordExtractor()
+    for extract in (partial(extractor.extract, CORPUS[0]), partial(extractor.extract_query, "Space Needle")):
+        with pytest.raises(ExtractionError, match=r"observed 0 documents.*give all documents to observe\(\)"):
+            extract()
+    extractor.observe(["Nothing is known of it."])
+    assert extractor.extract(CORPUS[0]) == ()
 
 
 def test_observing_in_parts_is_observing_at_once_also_across_a_restart() -> None:
@@ -226,6 +235,7 @@ def test_words_always_together_cohere_and_words_that_merely_meet_do_not() -> Non
 @settings(max_examples=150)
 @given(texts=TEXTS, text=st.text(max_size=120) | st.sampled_from(CORPUS))
 def test_any_text_gives_valid_links_the_same_every_time(texts: list[str], text: str) -> None:
+    texts = [*texts, text]  # without any there is an error
     extractor = observed(texts)
     links = extractor.extract(text)
     again = observed(texts).extract(text)

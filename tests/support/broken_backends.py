@@ -218,7 +218,7 @@ class TestWordsAreFoundInPartsOfWords(Suite, LexicalCases):
     class Reader(OracleReader):
         @as_operation
         def lexical(self, fetch):
-            having = {of for r in self._records for of in extract_document_terms(r.text, r.metadata)}
+            having = {of for r in self._records for of in extract_document_terms(r.text, r.metadata, r.id)}
             parts = [word for word in having if any(asked in word for asked in fetch.terms)]
             return now(super().lexical(replace(fetch, terms=tuple(parts))))
 
@@ -245,7 +245,7 @@ class TestWordsAreCountedAmongThoseThatMatch(Suite, LexicalCases):
         @as_operation
         def lexical(self, fetch):
             asked = set(fetch.terms)
-            kept = [r for r in self._records if asked & set(extract_document_terms(r.text, r.metadata))]
+            kept = [r for r in self._records if asked & set(extract_document_terms(r.text, r.metadata, r.id))]
             found = now(OracleReader(kept).lexical(fetch))
             refs = [
                 self._records.index(sorted(kept, key=lambda r: r.id, reverse=True)[at]) for at in found.refs

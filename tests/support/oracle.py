@@ -168,7 +168,7 @@ class OracleReader(Reader):
     @as_operation
     def lexical(self, fetch: Lexical) -> LexicalMatches:
         """Count every word of every document."""
-        found = [extract_document_terms(record.text, record.metadata) for record in self._records]
+        found = [extract_document_terms(record.text, record.metadata, record.id) for record in self._records]
         having = {word: sum(word in of for of in found) for word in fetch.terms}
         taken, left = select_affordable({word: min(count, POSTINGS + 1) for word, count in having.items()})
         average = sum(map(len, found)) / max(1, len(found))

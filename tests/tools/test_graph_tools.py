@@ -23,6 +23,7 @@ from linkstore.agents.tool_answers import ToolScope
 from linkstore.agents.tools import make_specs, make_writing_specs
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import FilterError, StrategyError
+from linkstore.ingest import DocumentsSource, index
 from linkstore.store import Relation, Schema
 
 
@@ -216,6 +217,24 @@ def test_sources_are_listed_with_their_pages():
         assert sources.invoke({}) == "- the site: 1 page"
         (hidden,) = (tool for tool in graph_tools(store, filter={"n": 1}) if tool.name == "sources")
         assert "cannot tell its sources" in hidden.invoke({})
+
+
+def test_chunks_of_a_splitter_have_one_before_and_one_after():
+    """Each is a page of its own, so their links say what stands beside them."""
+    chunks = [
+        Document(page_content=f"{name} paragraph.", metadata={"source": "joan.txt", "start_index": 100 * at})
+        for at, name in enumerate(("First", "Second", "Third"))
+    ]
+    with LinkStore() as store:
+        index(store, DocumentsSource(chunks, name="joan"))
+        first, second, third = (
+            store.search(f"{name} paragraph", k=1)[0].document.id for name in ("First", "Second", "Third")
+        )
+        (read,) = (tool for tool in graph_tools(store) if tool.name == "read")
+        told = [read.invoke({"id": id}).splitlines()[-2:] for id in (first, second, third)]
+    assert told[0][-1] == f"Next: [{second}]"
+    assert told[1] == [f"Previous: [{first}]", f"Next: [{third}]"]
+    assert told[2][-1] == f"Previous: [{second}]"
 
 
 def test_all_documents_where_relations_meet_are_results_and_the_rest_is_counted():

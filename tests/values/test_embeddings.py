@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import hashlib
 import importlib.util
@@ -21,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
+from linkstore import LinkStore
 from linkstore.embeddings import (
     DEFAULT_EMBEDDING,
     ArrayEmbeddings,
@@ -270,6 +272,38 @@ def test_openai_without_a_key_or_with_a_bad_dimension_is_refused(monkeypatch: py
         get_embedding("openai:text-embedding-3-small")
     with pytest.raises(EmbeddingError, match="must be a number"):
         get_embedding("openai:text-embedding-3-small/small")
+
+
+@needs_openai
+def test_openai_without_network_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the encoding or the server cannot be had, in both forms; a store passes it on."""
+    import openai
+    import requests
+    import tiktoken
+    from langchain_openai import OpenAIEmbeddings
+
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    embedding = get_embedding("openai:text-embedding-3-small")
+    assert isinstance(embedding, OpenAIEmbeddings)
+
+    def fail(*_: object, **__: object) -> None:
+        raise requests.exceptions.ConnectionError("no route to host")
+
+    monkeypatch.setattr(tiktoken, "encoding_for_model", fail)
+    says = "'openai:text-embedding-3-small' needs the network: ConnectionError: no route to host; connect it"
+    with pytest.raises(EmbeddingError, match=says):
+        embedding.embed_query("x")
+    with pytest.raises(EmbeddingError, match="wordllama"):
+        asyncio.run(embedding.aembed_documents(["x"]))
+    with LinkStore(embedding) as store, pytest.raises(EmbeddingError, match=says):
+        store.add_texts(["x"])
+
+    def refuse(*_: object, **__: object) -> None:
+        raise openai.OpenAIError("no quota")
+
+    monkeypatch.setattr(tiktoken, "encoding_for_model", refuse)
+    with pytest.raises(EmbeddingError, match="'openai:text-embedding-3-small': no quota"):
+        embedding.embed_query("x")
 
 
 @pytest.mark.parametrize(

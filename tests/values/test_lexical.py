@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -56,12 +57,35 @@ def test_words_are_their_own_words(text: str) -> None:
 
 def test_a_name_counts_twice_beside_the_text() -> None:
     """The innermost heading, else the title; metadata that is no such thing is the user's own."""
-    assert extract_document_terms("text", {"title": "Some Title"}) == ("title", "title", "text")
+    assert extract_document_terms("text", {"title": "Some Title"}, "d") == ("title", "title", "text")
     sectioned = {"title": "Title", "headings": ["Chapter", "The Section"]}
-    assert extract_document_terms("text", sectioned) == ("section", "section", "text")
-    assert extract_document_terms("text", {"title": "Title", "headings": []}) == ("title", "title", "text")
-    assert extract_document_terms("text", {"title": 7, "headings": "Chapter"}) == ("text",)
-    assert extract_document_terms("text", {"headings": [7], "title": "Title"}) == ("text",)
+    assert extract_document_terms("text", sectioned, "d") == ("section", "section", "text")
+    assert extract_document_terms("text", {"title": "Title", "headings": []}, "d") == (
+        "title",
+        "title",
+        "text",
+    )
+    assert extract_document_terms("text", {"title": 7, "headings": "Chapter"}, "d") == ("text",)
+    assert extract_document_terms("text", {"headings": [7], "title": "Title"}, "d") == ("text",)
+
+
+def test_words_of_other_names_count_once_where_the_text_lacks_them() -> None:
+    """Names in metadata, and a number that ends an id; a year or a short number is none."""
+    terms = partial(extract_document_terms, "Asaphus kowalewskii, from Russia.")
+    own = terms({}, "fossils/1987")
+    assert terms({"name": "Asaphus", "aliases": ["stalk-eyed asaphus", 7]}, "") == (*own, "stalk", "eyed")
+    assert terms({"label": "Snail eye"}, "mus:48-a/TR40417") == (*own, "snail", "eye", "tr40417")
+    assert terms({}, "imo:9100037") == (*own, "9100037")
+    for id in (
+        "fossils/17",
+        "9100037",
+        "n/1234",
+        "fossils/1987",
+        "f#550e8400-e29b",
+        "page/section-12345",
+        "p12",
+    ):
+        assert terms({"name": None, "names": 3}, id) == own
 
 
 def test_a_question_of_many_words_is_cut_and_says_by_how_many() -> None:

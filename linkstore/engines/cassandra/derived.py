@@ -3,7 +3,7 @@
 A member row stands for a document on one side of a link group. Its state is the weight of the link and the
 code of the document's vector. Each document has such a row in the list of documents too
 (:mod:`.listing`). A posting stands for a word of a document. Its state has the number of times that the
-document contains the word, the number of its words, and a stamp, a hash of its name and text, by which a
+document contains the word, the number of its words, and a stamp, a hash of its names and text, by which a
 reader of the document can tell which state is the current one.
 
 Words are assigned to partitions by their hash. So the words of many documents go to few partitions, and each
@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 import xxhash
 
-from linkstore.core.lexical import extract_document_terms, get_document_name
+from linkstore.core.lexical import extract_document_terms, get_document_name, list_other_names
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import DocumentVersion
@@ -263,7 +263,7 @@ def pack_member_state(weight: float, code: bytes) -> bytes:
 
 def derive_postings(version: DocumentVersion, buckets: int) -> Rows:
     """Return the postings of a document, whose text was read."""
-    id, words = version.id, extract_document_terms(version.text, version.fields)
+    id, words = version.id, extract_document_terms(version.text, version.fields, version.id)
     length, stamp = len(words), compute_stamp(version)
     at, number = find_bucket(id, buckets), _hash_text(id)
     hashed = _HASH.pack(number)
@@ -278,15 +278,15 @@ def derive_postings(version: DocumentVersion, buckets: int) -> Rows:
 
 
 def get_words(postings: Rows) -> tuple[int, int]:
-    """Return the number of words of a document with these postings, and the stamp of its name and text."""
+    """Return the number of words of a document with these postings, and the stamp of its names and text."""
     _, length, stamp = _POSTING_STATE.unpack(next(iter(postings.values())))
     return length, stamp
 
 
 def compute_stamp(version: DocumentVersion) -> int:
-    """Return a hash of everything that the words of a document are derived from: its name and its text."""
-    name = get_document_name(version.fields).encode()
-    return xxhash.xxh3_64_intdigest(version.text_hash + name, seed=_TERMS_VERSION)
+    """Return a hash of everything that the words of a document are derived from: its names and its text."""
+    names = get_document_name(version.fields), *list_other_names(version.fields, version.id)
+    return xxhash.xxh3_64_intdigest(version.text_hash + "\0".join(names).encode(), seed=_TERMS_VERSION)
 
 
 @lru_cache(maxsize=100_000)

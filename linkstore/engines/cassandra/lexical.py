@@ -455,7 +455,7 @@ class LexicalCandidates:
 
         The score is 0 if the document has none of the words.
         """
-        terms = extract_document_terms(row.text, row.metadata())
+        terms = extract_document_terms(row.text, row.metadata(), row.id)
         counts = Counter(terms)
         return np.float32(
             sum(

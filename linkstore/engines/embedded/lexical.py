@@ -48,7 +48,7 @@ def rebuild_word_index(connection: apsw.Connection) -> None:
     connection.execute("DROP TABLE IF EXISTS word")
     connection.execute(WORD_TABLE)
     readable = "iif(json_valid(metadata), metadata, '{}')"
-    documents = connection.execute(f"SELECT key, text, {readable} FROM document")
+    documents = connection.execute(f"SELECT key, text, {readable}, id FROM document")
     connection.executemany(INSERT_WORDS, _make_word_rows(documents))
 
 
@@ -58,8 +58,8 @@ def optimize_word_index(connection: apsw.Connection) -> None:
 
 
 def _make_word_rows(documents: Iterable[Any]) -> Iterator[tuple[int, str]]:
-    for key, text, metadata in documents:
-        yield key, " ".join(extract_document_terms(text, orjson.loads(metadata)))
+    for key, text, metadata, id in documents:
+        yield key, " ".join(extract_document_terms(text, orjson.loads(metadata), id))
 
 
 def parse_length(size: bytes) -> int:

@@ -90,7 +90,7 @@ def add_words(connection: apsw.Connection, prepared: Sequence[PreparedRecord]) -
 
 
 def _find_words(record: Record) -> str:
-    words = " ".join(extract_document_terms(record.text, record.metadata))
+    words = " ".join(extract_document_terms(record.text, record.metadata, record.id))
     check_sizes(record.id, words=len(words))
     return words
 
