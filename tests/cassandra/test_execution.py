@@ -570,6 +570,13 @@ def test_nodes_that_are_all_slow_are_not_asked_twice_for_ever(run):
     assert [len(request.attempted_hosts) for request in session.requests[2:]] == [1, 1]
 
 
+def test_a_slow_statement_goes_to_two_nodes_at_most(run, monkeypatch):
+    monkeypatch.setattr("linkstore.engines.cassandra.execution.PATIENCE", 0.1)
+    session = FakeSession(lambda request: time.sleep(0.5) or echo(request), nodes=NODES)
+    run(Executor(session), requests("a"))
+    assert [request.attempted_hosts for request in session.requests] == [[*NODES[:2]]]
+
+
 def test_changes_of_the_schema_are_made_by_one_node():
     """Two nodes that make one table at once may disagree on it."""
     session = FakeSession(lambda request: time.sleep(0.5) or echo(request), nodes=NODES)

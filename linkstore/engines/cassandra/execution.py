@@ -311,7 +311,7 @@ class Executor:
             if attempts.expires <= now:
                 attempts.future._on_timeout()  # noqa: SLF001 - see _send
             elif attempts.hedges <= now:
-                attempts.hedges = now + self._patience
+                attempts.hedges = math.inf  # a statement that is slow everywhere must not go to all nodes
                 self._silent.ask_another(attempts.future, now)
 
     def _bind(self, statement: Statement) -> Any:
