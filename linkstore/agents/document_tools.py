@@ -287,7 +287,8 @@ def read(scope: ToolScope, id: str | list[str], offset: int = 0) -> Operation[To
     if len(answers) == 1:
         return answers[0]
     return ToolAnswer(
-        text="\n\n".join(answer.text for answer in answers), data={"documents": [one.data for one in answers]}
+        text="\n\n".join(answer.text for answer in answers),
+        data={"documents": [answer.data for answer in answers]},
     )
 
 
@@ -392,7 +393,7 @@ def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentId
     """
     entries = yield from call_engine(scope.backend, scope.backend.pages(None, [get_page(document)]))
     id = document.id or ""
-    page = next((one.ids for one in entries if id in one.ids), None)
+    page = next((entry.ids for entry in entries if id in entry.ids), None)
     if page is None or len(page) == 1:
         near = yield from scope.answer(find_neighbours(id))
         if near is None:

@@ -252,9 +252,9 @@ def _compare_cloze(store: LinkStore, cloze: Sequence[tuple[str, Record]]) -> Flo
 
 def _match_cloze(cloze: Sequence[tuple[str, Record]]) -> Floats:
     """Return (n, n) BM25 of sentences and documents, over the greatest of each sentence."""
-    terms = [Counter(extract_document_terms(one.text, one.metadata, one.id)) for _, one in cloze]
-    having = Counter(word for one in terms for word in one)
-    length = np.array([one.total() for one in terms], dtype=np.float64)
+    terms = [Counter(extract_document_terms(record.text, record.metadata, record.id)) for _, record in cloze]
+    having = Counter(word for term in terms for word in term)
+    length = np.array([term.total() for term in terms], dtype=np.float64)
     score = np.zeros((len(cloze), len(cloze)))
     for row, (taken, _) in enumerate(cloze):
         for word in extract_question_terms(taken)[0]:
@@ -296,7 +296,7 @@ def sample_similarities(
 ) -> SimilaritySample:
     """Compare documents with questions that they do not answer, and questions with their gold answers."""
     drawn = _sample_documents(store, seed)
-    ids, vectors = [record.id for record in drawn], np.stack([one.vector for one in drawn])
+    ids, vectors = [record.id for record in drawn], np.stack([record.vector for record in drawn])
     units = find_gold_units(store, questions, gold)
     unrelated, answered = [], []
     for question in questions:

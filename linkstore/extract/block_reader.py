@@ -75,7 +75,7 @@ def read_blocks(
     reader = _BlockReader(empty_permalinks(tree), titles, watched, unseen)
     if tree.body is not None:
         reader.walk(tree.body, "body", 0)
-    blocks = reader.finished()
+    blocks = reader.finish()
     return blocks, sorted(reader.boxes, key=lambda box: (box.start, -box.end))
 
 
@@ -141,7 +141,7 @@ class _BlockReader:
         """How many links the page has up to here, and how many that lead through a sequence of pages."""
         self.boxes: list[Box] = []
 
-    def finished(self) -> list[Block]:
+    def finish(self) -> list[Block]:
         """Return all blocks. Anchors and links that still wait belong to the last one."""
         self._flush("body")
         waiting = self._waiting
@@ -352,8 +352,8 @@ class _BlockReader:
             nonlocal noted
             if tag != "a" and tag != "svg" and (tag in SILENT or not child.id):
                 return
-            for one in child.css("a") if tag == "svg" else (child,):
-                self._note(one, one.tag or "", noted)
+            for node in child.css("a") if tag == "svg" else (child,):
+                self._note(node, node.tag or "", noted)
                 parts.append(MARK)
                 noted += 1
 

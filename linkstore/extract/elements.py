@@ -149,11 +149,11 @@ def empty_permalinks(tree: Tree) -> dict[int, str]:
             continue
         href = attributes.get("href") or ""
         around = list(iter_ancestors(link, _NEAR))
-        heading = next((one for one in around if one.tag in _HEADING_LIKE), None)
+        heading = next((node for node in around if node.tag in _HEADING_LIKE), None)
         if heading is not None and text and text == fold_whitespace(heading.text()):
             continue
         near = (link, *around, link.prev, link.next, around[0].prev) if href[1:] and around else ()
-        is_near = any(one is not None and one.is_element_node and one.id == href[1:] for one in near)
+        is_near = any(node is not None and node.is_element_node and node.id == href[1:] for node in near)
         if not (by_class or heading is not None or is_near):
             continue
         place = heading or link.parent

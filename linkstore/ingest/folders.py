@@ -74,7 +74,7 @@ class Folder:
             UnreadablePageError: If it is larger, or not a regular file of the folder.
             OSError: If it cannot be read.
         """
-        with self._unpacked(name) as file:
+        with self._open_unpacked(name) as file:
             status = os.fstat(file.fileno())
             size = status.st_size
             content = file.read(size + 1) if size <= most else b""  # a larger buffer takes longer to get
@@ -93,7 +93,7 @@ class Folder:
 
     def head(self, name: str, size: int) -> bytes:
         """Read the first bytes of a file, with the errors of :meth:`read`."""
-        with self._unpacked(name) as file:
+        with self._open_unpacked(name) as file:
             return file.read(size)
 
     def inside(self, path: Path) -> tuple[str, ...] | None:
@@ -105,9 +105,9 @@ class Folder:
         return None if hidden else parts
 
     @contextmanager
-    def _unpacked(self, name: str) -> Iterator[BinaryIO | GzipFile]:
+    def _open_unpacked(self, name: str) -> Iterator[BinaryIO | GzipFile]:
         """Open a file, as what it holds if it is compressed by gzip."""
-        with self._opened(name) as file:
+        with self._open(name) as file:
             if not name.lower().endswith(GZIP_SUFFIX):
                 yield file
                 return
@@ -117,7 +117,7 @@ class Folder:
             except (BadGzipFile, EOFError, zlib.error) as error:
                 raise UnreadablePageError(f"it cannot be unpacked: {error}") from error
 
-    def _opened(self, name: str) -> BinaryIO:
+    def _open(self, name: str) -> BinaryIO:
         try:
             descriptor = self._descriptor(tuple(name.split("/")))
         except OSError as error:

@@ -222,5 +222,7 @@ def find_titles(head: str, *, markdown: bool = False) -> frozenset[str]:
         front, body = split_front_matter(head)
         written = [find_title(body, find_front_title(front))]
     else:
-        written = [unescape(_TAGS.sub("", one[2] or one[3] or "")) for one in _HTML_TITLE.finditer(head)]
+        written = [
+            unescape(_TAGS.sub("", match[2] or match[3] or "")) for match in _HTML_TITLE.finditer(head)
+        ]
     return frozenset(filter(None, (fold_whitespace(one).strip(_AROUND) for one in written)))

@@ -343,7 +343,7 @@ def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
     if asking or share < NEWER_WORDS or (share == NEWER_WORDS and not changes):
         return False
     marked = [word for word in other.query.split()[1:] if not word.islower()]
-    earlier = [one for one in read_clauses(other.query) if wanted & _find_stems(" ".join(one.words))]
+    earlier = [clause for clause in read_clauses(other.query) if wanted & _find_stems(" ".join(clause.words))]
     return (wanted - said).isdisjoint(_find_stems(" ".join(marked))) and any(
         clause.is_about_same(one, changes=changes) for clause in read_clauses(turn.query) for one in earlier
     )

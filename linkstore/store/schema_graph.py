@@ -267,7 +267,7 @@ def _group_by_ends(by_type: Mapping[str, set[str]]) -> list[tuple[frozenset[str]
 
 def _count_types(types: Iterable[str | None]) -> Mapping[str | None, int]:
     counts = Counter(types)
-    return {count: counts[count] for count in sorted(counts, key=lambda one: (one is None, one or ""))}
+    return {count: counts[count] for count in sorted(counts, key=lambda count: (count is None, count or ""))}
 
 
 class ScannableSource(Protocol):

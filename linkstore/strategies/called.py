@@ -42,23 +42,23 @@ def find_called(name: str) -> Plan[tuple[list[plans.StoredDocument], bool]]:
     if not terms:
         return [], True
     try:
-        known = yield from plans.ask(plans.Lexical(terms=terms, k=1))
+        matches = yield from plans.ask(plans.Lexical(terms=terms, k=1))
     except CapabilityError:
         return [], False
-    spelt = {*known.document_frequency, *known.left_out}
+    spelt = {*matches.document_frequency, *matches.left_out}
     unknown = [at for at, word in enumerate(asked) if not spelt.issuperset(extract_terms(word))]
     slip = unknown[0] if len(unknown) == 1 and len(asked[unknown[0]]) <= _LONGEST_SLIP else None
     sought = () if slip is None else _list_slips(asked[slip])
-    if known.document_frequency:
-        sought = (min(known.document_frequency, key=lambda word: (known.document_frequency[word], word)),)
-    found = yield from plans.ask(plans.Lexical(terms=sought, k=MAX_CALLED))
-    documents = yield from plans.ask(plans.Documents(refs=found.refs))
+    if matches.document_frequency:
+        sought = (min(matches.document_frequency, key=lambda word: (matches.document_frequency[word], word)),)
+    matches = yield from plans.ask(plans.Lexical(terms=sought, k=MAX_CALLED))
+    documents = yield from plans.ask(plans.Documents(refs=matches.refs))
     called = [
-        one
-        for one in documents
-        if any(_has_part(own, asked, slip) for own in _list_word_lists(one, len(asked)))
+        document
+        for document in documents
+        if any(_has_part(own, asked, slip) for own in _list_word_lists(document, len(asked)))
     ]
-    return sorted(called, key=attrgetter("id")), len(found.refs) < MAX_CALLED
+    return sorted(called, key=attrgetter("id")), len(matches.refs) < MAX_CALLED
 
 
 def _list_word_lists(document: plans.StoredDocument, count: int) -> Iterator[tuple[str, ...]]:
@@ -85,4 +85,4 @@ def _list_slips(word: str) -> tuple[str, ...]:
         slips |= dict.fromkeys(word[:at] + letter + word[at:] for letter in ascii_lowercase)
         slips |= dict.fromkeys(word[:at] + letter + word[at + 1 :] for letter in ascii_lowercase)
         slips[word[:at] + word[at : at + 2][::-1] + word[at + 2 :]] = None
-    return tuple(one for one in slips if one != word)
+    return tuple(slip for slip in slips if slip != word)

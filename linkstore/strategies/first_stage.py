@@ -398,14 +398,17 @@ class Named(Strategy):
         trail = Trail()
         question = replace(question, seed_filter=question.seed_filter & question.result_filter)
         worded, unknown = yield from _search_by_words(trail, question, READ)
-        found, _ = yield from find_named_documents(
+        documents, _ = yield from find_named_documents(
             trail, question, worded.document_frequency, unknown, worded.refs, NAMING_KINDS, self.k, self.cap
         )
-        if not len(found):
+        if not len(documents):
             unclear = [f": {cut.detail}" for cut in trail.cuts if cut.reason == "name"]
             reason = "the query names no document" + "".join(unclear[:1])
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
-        score, unlinked = found.weight, replace(found, weight=np.ones(len(found), dtype=np.float32))
+        score, unlinked = (
+            documents.weight,
+            replace(documents, weight=np.ones(len(documents), dtype=np.float32)),
+        )
         return (yield from make_hits(trail, trail.add(unlinked), self, question, score, {"name": score}))
 
 

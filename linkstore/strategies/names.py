@@ -252,17 +252,20 @@ def find_named_documents(
         share_words = set(likely.tolist())
         for ref, document in read.items():
             mentions += (
-                one
-                for one in names.find_mentions(ref, document)
-                if (ref in share_words or one.evidence == _BY_SLIP)
+                mention
+                for mention in names.find_mentions(ref, document)
+                if (ref in share_words or mention.evidence == _BY_SLIP)
                 and (
                     rare is None
-                    or (one.evidence not in _UNIQUE and names.count_rarest(one.at, one.size) <= rare)
+                    or (
+                        mention.evidence not in _UNIQUE
+                        and names.count_rarest(mention.at, mention.size) <= rare
+                    )
                 )
             )
     meant, unclear = _select_longest(mentions, taken, cap)
     for alike in unclear:
-        several = sorted((read[one.ref] for one in alike), key=attrgetter("id"))
+        several = sorted((read[mention.ref] for mention in alike), key=attrgetter("id"))
         written = " ".join(names.words[alike[0].at : alike[0].at + alike[0].size])
         detail = f"{written!r} may mean {list_choices(several)}; name one by its id"
         trail.cut("name", len(several), 0, detail)
@@ -364,30 +367,30 @@ def _select_longest(
     Returns them, and the short names of several documents.
     """
     by_place: dict[tuple[int, int], list[Mention]] = {place: [] for place in taken}
-    for one in mentions:
-        by_place.setdefault((one.at, one.size), []).append(one)
+    for mention in mentions:
+        by_place.setdefault((mention.at, mention.size), []).append(mention)
     free, found, unclear = 0, [], []
     for at, size in sorted(by_place, key=lambda place: (place[0], -place[1])):
         if at < free:
             continue
         free = at + size
         there = by_place[at, size]
-        surest = min((one.evidence for one in there), default=0)
-        chosen = {one.ref: one for one in reversed(there) if one.evidence == surest}
-        if len({one.name for one in chosen.values()}) > 1:
+        surest = min((mention.evidence for mention in there), default=0)
+        chosen = {mention.ref: mention for mention in reversed(there) if mention.evidence == surest}
+        if len({mention.name for mention in chosen.values()}) > 1:
             unclear.append(list(chosen.values()))
         elif len(chosen) <= cap:
             share = min(SURE_NAME_WORDS, size) / SURE_NAME_WORDS / max(1, len(chosen))
             own = OWN_NAME if surest != _BY_RARE_WORD else 1.0
-            found += [(one, share if one.edge >= 0 else share * own) for one in chosen.values()]
+            found += [(mention, share if mention.edge >= 0 else share * own) for mention in chosen.values()]
     return found, unclear
 
 
 def list_choices(documents: Sequence[plans.StoredDocument]) -> str:
     """List documents of which one may be meant, by id and name."""
     shown = [
-        " ".join([f"[{one.id}]", *list_given_names(one.metadata)[:1]])[:MAX_CHOICE_CHARACTERS]
-        for one in documents[:MAX_CHOICES]
+        " ".join([f"[{document.id}]", *list_given_names(document.metadata)[:1]])[:MAX_CHOICE_CHARACTERS]
+        for document in documents[:MAX_CHOICES]
     ]
     more = len(documents) - len(shown)
     return escape_unprintable(", ".join(shown)) + (f" and {more} more" if more else "")

@@ -130,13 +130,13 @@ class Relations(Strategy):
             seed_filter=question.seed_filter & self._of_type(self.start_type),
             result_filter=EVERYTHING,
         )
-        found: Hits = yield from Named(k=MAX_STARTS).plan(asked)
-        unclear = [cut for cut in found.cuts if cut.reason == "name"]
-        if not found and self.start_type is not None:
-            found = yield from AllPaths(k=1, start_k=1, depth=0, min_similarity=self.min_similarity).plan(
+        hits: Hits = yield from Named(k=MAX_STARTS).plan(asked)
+        unclear = [cut for cut in hits.cuts if cut.reason == "name"]
+        if not hits and self.start_type is not None:
+            hits = yield from AllPaths(k=1, start_k=1, depth=0, min_similarity=self.min_similarity).plan(
                 asked
             )
-        return [hit for hit in found if MIN_SURETY * hit.score >= found[0].score], unclear
+        return [hit for hit in hits if MIN_SURETY * hit.score >= hits[0].score], unclear
 
     def _find_meetings(self, question: Question, starts: Sequence[Hit]) -> Plan[tuple[list[Hit], list[Cut]]]:
         types = {hit.document.metadata.get(self.type_field) for hit in starts}

@@ -204,7 +204,7 @@ def _split_states(packed: bytes | None) -> list[bytes]:
 def count_documents(readings: Iterable[PostingReading]) -> CorpusTotals:
     """Compute the totals of all partitions."""
     totals = [reading.total() for reading in readings]
-    return CorpusTotals(sum(total.documents for total in totals), sum(one.words for one in totals))
+    return CorpusTotals(sum(total.documents for total in totals), sum(total.words for total in totals))
 
 
 @dataclass(frozen=True, slots=True)

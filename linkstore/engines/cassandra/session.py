@@ -164,15 +164,15 @@ def _parse_options(query: str) -> dict[str, str]:
 
 
 def _parse_host(place: str) -> tuple[str, int]:
-    found = _HOST.fullmatch(place.strip())
-    port = int((found and found["port"]) or _PORT)
-    if not found or not 0 < port < 1 << 16:
+    match = _HOST.fullmatch(place.strip())
+    port = int((match and match["port"]) or _PORT)
+    if not match or not 0 < port < 1 << 16:
         raise BackendError(f"{_hide_secrets(place)!r} in a URL is not a host; use {_URL_FORM}")
-    return found["six"] or found["name"], port
+    return match["six"] or match["name"], port
 
 
 def _hide_secrets(url: str) -> str:
-    return _SECRET.sub(lambda found: found[0][0] + "…", url)
+    return _SECRET.sub(lambda match: match[0][0] + "…", url)
 
 
 def connect_session(url: str) -> SessionConnection:

@@ -73,11 +73,11 @@ def read_web_page(response: Response, *, encoding: str | None) -> WebPage:
 def _read_text(response: Response, kind: str, encoding: str | None) -> WebPage:
     is_text = kind == "text/plain" and not urlsplit(response.url).path.lower().endswith(_MARKDOWN_SUFFIXES)
     try:
-        found = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
-        page = (read_text_page if is_text else read_markdown_page)(found.text.encode(), encoding=UTF_8)
+        text = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
+        page = (read_text_page if is_text else read_markdown_page)(text.text.encode(), encoding=UTF_8)
     except UnreadablePageError as error:
         return WebPage(content=error)
-    page = replace(page, replaced=found.replaced, guessed=found.guessed)
+    page = replace(page, replaced=text.replaced, guessed=text.guessed)
     hrefs = (find_url(link.href, response.url) for block in page.blocks for link in block.links)
     unwanted = forbids_indexing(None, response.headers.get("x-robots-tag", ""))
     return WebPage(content=page, links=tuple(dict.fromkeys(filter(None, hrefs))), unwanted=unwanted)
@@ -86,11 +86,11 @@ def _read_text(response: Response, kind: str, encoding: str | None) -> WebPage:
 def _read_html(response: Response, encoding: str | None) -> WebPage:
     problem: UnreadablePageError | None = None
     try:
-        found = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
+        text = decode_page(response.body, encoding, declared=response.headers.get("content-type"))
     except UnreadablePageError as error:
-        found, problem = DecodedText(response.body.decode(errors="replace"), UTF_8), error
+        text, problem = DecodedText(response.body.decode(errors="replace"), UTF_8), error
     try:
-        tree = parse_page(found.text)
+        tree = parse_page(text.text)
     except UnreadablePageError as error:
         return WebPage(content=error)
     base = find_url(find_base_href(tree) or None, response.url) or response.url
@@ -100,7 +100,7 @@ def _read_html(response: Response, encoding: str | None) -> WebPage:
     unwanted = forbids_indexing(tree, response.headers.get("x-robots-tag", ""))
     content: PageContent | UnreadablePageError
     try:
-        content = replace(read_page_content(tree), replaced=found.replaced, guessed=found.guessed)
+        content = replace(read_page_content(tree), replaced=text.replaced, guessed=text.guessed)
     except UnreadablePageError as error:
         content = error
     return WebPage(
