@@ -108,7 +108,7 @@ class NameNormalizer:
         """Join the names in the links of stored documents, and return how many documents changed.
 
         Only links are written, and nothing is embedded. Documents that are added later are not joined: pass
-        them through :meth:`applied` first.
+        them through :meth:`copies` first.
         """
         changed: dict[str, Sequence[Link]] = {}
         count = 0

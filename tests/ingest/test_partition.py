@@ -9,7 +9,7 @@ import pytest
 from documented import linkstore
 from stores import embedding
 from wikis import BASE, dump_text
-from wikis import WriteCounts as Page
+from wikis import Written as Page
 
 from linkstore import LinkStore
 from linkstore.cli import exits
