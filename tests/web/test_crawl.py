@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from email.utils import formatdate
+from importlib import import_module
 from itertools import count
 from time import time
 
@@ -40,6 +41,7 @@ from linkstore.ingest.web import (
     WebsiteSource,
 )
 
+crawling = import_module("linkstore.ingest.web.crawl")
 START = "http://docs.test/"
 
 
@@ -422,7 +424,7 @@ def test_a_run_in_another_process_writes_nothing_of_a_site_that_stayed_the_same(
 
 def test_an_interrupted_run_is_gone_on_with_without_fetching_again_what_was_stored(serve, store, monkeypatch):
     monkeypatch.setattr(pipeline, "_BATCH_DOCUMENTS", 1)
-    monkeypatch.setattr("linkstore.ingest.web.crawl._WAITING", 0)
+    monkeypatch.setattr(crawling, "_WAITING", 0)
     chain = {
         f"/p{n}": validated(html(f"page {n}", f"p{n + 1}" if n < 10 else "", title=f"Page {n}"))
         for n in range(11)
