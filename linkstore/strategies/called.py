@@ -51,14 +51,14 @@ def find_called(name: str) -> Plan[tuple[list[plans.StoredDocument], bool]]:
     sought = () if slip is None else _list_slips(asked[slip])
     if known.having:
         sought = (min(known.having, key=lambda word: (known.having[word], word)),)
-    found: plans.LexicalMatches = yield plans.Lexical(terms=sought, k=MAX_CALLED)
-    documents: list[plans.StoredDocument] = yield plans.Documents(refs=found.refs)
+    matches: plans.LexicalMatches = yield plans.Lexical(terms=sought, k=MAX_CALLED)
+    documents: list[plans.StoredDocument] = yield plans.Documents(refs=matches.refs)
     called = [
-        one
-        for one in documents
-        if any(_has_part(own, asked, slip) for own in _list_word_lists(one, len(asked)))
+        document
+        for document in documents
+        if any(_has_part(own, asked, slip) for own in _list_word_lists(document, len(asked)))
     ]
-    return sorted(called, key=attrgetter("id")), len(found.refs) < MAX_CALLED
+    return sorted(called, key=attrgetter("id")), len(matches.refs) < MAX_CALLED
 
 
 def _list_word_lists(document: plans.StoredDocument, count: int) -> Iterator[tuple[str, ...]]:
@@ -85,4 +85,4 @@ def _list_slips(word: str) -> tuple[str, ...]:
         slips |= dict.fromkeys(word[:at] + letter + word[at:] for letter in ascii_lowercase)
         slips |= dict.fromkeys(word[:at] + letter + word[at + 1 :] for letter in ascii_lowercase)
         slips[word[:at] + word[at : at + 2][::-1] + word[at + 2 :]] = None
-    return tuple(one for one in slips if one != word)
+    return tuple(slip for slip in slips if slip != word)

@@ -195,15 +195,15 @@ class QuestionNames:
 
     def _find_slips(self, name: Sequence[str]) -> list[tuple[int, int]]:
         """Return the places of a name one of whose words is spelt as no document has it, one letter off."""
-        found = []
+        places = []
         for at in self.unknown:
             for index, word in enumerate(name):
                 first = at - index
                 there = self._bare[first : first + len(name)] if first >= 0 else []
                 meant = [*there[:index], word, *there[index + 1 :]]
                 if meant == list(name) and is_slip(self._bare[at], word, alone=len(name) == 1):
-                    found.append((first, len(name)))
-        return found
+                    places.append((first, len(name)))
+        return places
 
 
 def find_named_documents(
@@ -252,17 +252,20 @@ def find_named_documents(
         share_words = set(likely.tolist())
         for ref, document in read.items():
             mentions += (
-                one
-                for one in names.find_mentions(ref, document)
-                if (ref in share_words or one.evidence == _BY_SLIP)
+                mention
+                for mention in names.find_mentions(ref, document)
+                if (ref in share_words or mention.evidence == _BY_SLIP)
                 and (
                     rare is None
-                    or (one.evidence not in _UNIQUE and names.count_rarest(one.at, one.size) <= rare)
+                    or (
+                        mention.evidence not in _UNIQUE
+                        and names.count_rarest(mention.at, mention.size) <= rare
+                    )
                 )
             )
     meant, unclear = _select_longest(mentions, taken, cap)
     for alike in unclear:
-        several = sorted((read[one.ref] for one in alike), key=attrgetter("id"))
+        several = sorted((read[mention.ref] for mention in alike), key=attrgetter("id"))
         written = " ".join(names.words[alike[0].at : alike[0].at + alike[0].size])
         detail = f"{written!r} may mean {list_choices(several)}; name one by its id"
         trail.cut("name", len(several), 0, detail)
@@ -386,8 +389,8 @@ def _select_longest(
 def list_choices(documents: Sequence[plans.StoredDocument]) -> str:
     """List documents of which one may be meant, by id and name."""
     shown = [
-        " ".join([f"[{one.id}]", *list_given_names(one.metadata)[:1]])[:MAX_CHOICE_CHARACTERS]
-        for one in documents[:MAX_CHOICES]
+        " ".join([f"[{document.id}]", *list_given_names(document.metadata)[:1]])[:MAX_CHOICE_CHARACTERS]
+        for document in documents[:MAX_CHOICES]
     ]
     more = len(documents) - len(shown)
     return escape_unprintable(", ".join(shown)) + (f" and {more} more" if more else "")
