@@ -329,41 +329,42 @@ def find_document(scope: ToolScope, name: str) -> Operation[Document]:
         DocumentError: If there is no such document, or several may be meant.
     """
     bare = name.strip().strip("[]<>").strip()
-    known = yield from find_documents(scope, [name, bare])
-    document = known.get(name) or known.get(bare)
-    if document is not None:
-        return document
-    named: list[Document] = []
-    alike: list[StoredDocument] = []
-    complete = True
-    if bare and is_unicode(bare):
-        manifest = yield from call_engine(scope.backend, scope.backend.manifest())
-        if manifest.dimension is not None:
-            vector = make_unit_vector(manifest.dimension)
-            named = [
-                as_document(document) for document in (yield from scope.answer(_find_at_url(bare, vector)))
-            ]
-            if not named:
-                hits = yield from scope.answer(Named(k=5).plan(Question(vector=vector, text=bare)))
-                named = [hit.document for hit in hits if _has_name(hit.document, bare)]
-            if not named:
-                alike, complete = yield from scope.answer(find_called(bare))
-    if len(named) == 1:
-        return named[0]
-    if len(alike) == 1 and complete:
-        return as_document(alike[0])
-    if named:
-        others = ", ".join(f"[{document.id}]" for document in named)
-        raise DocumentError(f"several documents have the name {name[:200]!r}: {others}; name one by its id")
-    if alike:
-        raise DocumentError(
-            f"no document has the id or name {name[:200]!r}; these have something like it in their names: "
-            f"{list_choices(alike)}; name one by its id"
-        )
+    ids = [name, bare, bare.upper(), bare.lower()]
+    known = yield from find_documents(scope, ids)
+    for id in ids:
+        if id in known:
+            return known[id]
+    manifest = yield from call_engine(scope.backend, scope.backend.manifest())
+    if bare and is_unicode(bare) and manifest.dimension is not None:
+        named = yield from _find_named(scope, bare, make_unit_vector(manifest.dimension))
+        if len(named) == 1:
+            return named[0]
+        if named:
+            others = ", ".join(f"[{one.id}]" for one in named)
+            raise DocumentError(
+                f"several documents have the name {name[:200]!r}: {others}; name one by its id"
+            )
+        alike, complete = yield from scope.answer(find_called(bare))
+        if len(alike) == 1 and complete:
+            return as_document(alike[0])
+        if alike:
+            raise DocumentError(
+                f"no document has the id or name {name[:200]!r}; these have something like it in their names:"
+                f" {list_choices(alike)}; name one by its id"
+            )
     raise DocumentError(
         f"no document has the id or name {name[:200]!r}; take ids from the brackets in the answers of search"
         f" and follow"
     )
+
+
+def _find_named(scope: ToolScope, name: str, vector: Floats) -> Operation[list[Document]]:
+    """Return the documents with a URL or, if there are none, with just this name."""
+    placed = yield from scope.answer(_find_at_url(name, vector))
+    if placed:
+        return list(map(as_document, placed))
+    hits = yield from scope.answer(Named(k=5).plan(Question(vector=vector, text=name)))
+    return [hit.document for hit in hits if _has_name(hit.document, name)]
 
 
 def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, Document]]:

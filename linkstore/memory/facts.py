@@ -215,8 +215,8 @@ def read_clauses(text: str) -> Iterator[Clause]:
     speaker = read_speaker(text)
     if speaker is not None and says_change(speaker):
         speaker = None  # "Correction: …"
-    said = text if speaker is None else text[len(speaker) + 1 :]
-    for sentence in split_sentences(said)[:_MOST_SENTENCES]:
+    told = text if speaker is None else text[len(speaker) + 1 :]
+    for sentence in split_sentences(told)[:_MOST_SENTENCES]:
         for clause in _CLAUSES.split(_OPINION.sub("", sentence.strip())):
             words = tokenize(clause)
             yield Clause(words, _read_subject(words), fold(speaker or ""))

@@ -322,7 +322,7 @@ def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> l
     now = not any(asks_for_past(view.text) for view in views)
 
     def is_newer(turn: Turn, other: Turn) -> bool:
-        past, before = (is_about_past(one.query) for one in (turn, other))
+        past, before = map(is_about_past, (turn.query, other.query))
         return other.time < turn.time if past == before else now and before
 
     ordered: list[FoundTurn] = []
@@ -343,9 +343,11 @@ def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
     if asking or share < NEWER_WORDS or (share == NEWER_WORDS and not changes):
         return False
     marked = [word for word in other.query.split()[1:] if not word.islower()]
-    earlier = [clause for clause in read_clauses(other.query) if wanted & _find_stems(" ".join(clause.words))]
+    before = [clause for clause in read_clauses(other.query) if wanted & _find_stems(" ".join(clause.words))]
     return (wanted - said).isdisjoint(_find_stems(" ".join(marked))) and any(
-        clause.is_about_same(one, changes=changes) for clause in read_clauses(turn.query) for one in earlier
+        clause.is_about_same(earlier, changes=changes)
+        for clause in read_clauses(turn.query)
+        for earlier in before
     )
 
 

@@ -60,7 +60,7 @@ class Reach:
 
     type: str
     reached: Mapping[str | None, int]
-    count_unreached: Mapping[str | None, int]
+    unreached: Mapping[str | None, int]
     ids: tuple[str, ...]
 
 
@@ -159,7 +159,7 @@ class TypedGraph:
         reached = self._find_reached(start, depth)
         unreached, ids = self._count_left(reached)
         found = _count_types(self._types[number] for number in reached)
-        return Reach(type=type, reached=found, count_unreached=unreached, ids=ids)
+        return Reach(type=type, reached=found, unreached=unreached, ids=ids)
 
     def count_unreached(self, roots: Collection[str]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
         """Count the documents of each type that cannot be reached from documents of these types.

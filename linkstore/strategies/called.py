@@ -42,15 +42,15 @@ def find_called(name: str) -> Plan[tuple[list[plans.StoredDocument], bool]]:
     if not terms:
         return [], True
     try:
-        matches = yield from plans.ask(plans.Lexical(terms=terms, k=1))
+        counts = yield from plans.ask(plans.Lexical(terms=terms, k=1))
     except CapabilityError:
         return [], False
-    spelt = {*matches.document_frequency, *matches.left_out}
+    spelt = {*counts.document_frequency, *counts.left_out}
     unknown = [at for at, word in enumerate(asked) if not spelt.issuperset(extract_terms(word))]
     slip = unknown[0] if len(unknown) == 1 and len(asked[unknown[0]]) <= _LONGEST_SLIP else None
     sought = () if slip is None else _list_slips(asked[slip])
-    if matches.document_frequency:
-        sought = (min(matches.document_frequency, key=lambda word: (matches.document_frequency[word], word)),)
+    if counts.document_frequency:
+        sought = (min(counts.document_frequency, key=lambda word: (counts.document_frequency[word], word)),)
     matches = yield from plans.ask(plans.Lexical(terms=sought, k=MAX_CALLED))
     documents = yield from plans.ask(plans.Documents(refs=matches.refs))
     called = [

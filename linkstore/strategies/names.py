@@ -195,15 +195,15 @@ class QuestionNames:
 
     def _find_slips(self, name: Sequence[str]) -> list[tuple[int, int]]:
         """Return the places of a name one of whose words is spelt as no document has it, one letter off."""
-        found = []
+        places = []
         for at in self.unknown:
             for index, word in enumerate(name):
                 first = at - index
                 there = self._bare[first : first + len(name)] if first >= 0 else []
                 meant = [*there[:index], word, *there[index + 1 :]]
                 if meant == list(name) and is_slip(self._bare[at], word, alone=len(name) == 1):
-                    found.append((first, len(name)))
-        return found
+                    places.append((first, len(name)))
+        return places
 
 
 def find_named_documents(

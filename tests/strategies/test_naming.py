@@ -124,6 +124,8 @@ def test_a_short_name_of_two_things_is_a_choice(museum: LinkStore) -> None:
         ("Kasparvoa", "mpc/31415"),
         ("Lagoo Verde", "hut/30424"),
         ("Coral Heron", "e5"),
+        ("E5", "e5"),
+        ("HUT/30424", "hut/30424"),
     ],
 )
 def test_a_tool_takes_a_name_as_people_write_it(museum: LinkStore, name: str, id: str) -> None:
@@ -135,7 +137,7 @@ def test_what_several_are_called_or_none_is_said(museum: LinkStore) -> None:
     (links,) = (tool for tool in graph_tools(museum) if tool.name == "links")
     told = links.invoke({"id": "duchess"})
     assert "these have something like it in their names: [loco:46220] LNR Duchess of Thornbury, " in told
-    for name in ("winter", "30425", "Kasparovski", "of the"):
+    for name in ("winter", "30425", "Kasparovski", "of the", "no such"):
         assert f"no document has the id or name {name!r}; take ids" in links.invoke({"id": name})
 
 
