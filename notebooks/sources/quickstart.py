@@ -60,9 +60,11 @@ with site() as folder:
     summary = index(city, FolderSource(folder))
 print(f"{summary.pages.added} pages, {summary.chunks} chunks, links: {dict(summary.links)}")
 # %% [markdown]
-# The same question of this site, by the default search. `explore` shows what it found: the hits by page, and their graph.
+# The same question of this site, by the default search. `show` shows what it found: the hits by page, and their graph.
 # Each column is one more link followed, and the words on the lines are those of the links. Point at a document to see its
 # links.
 # %%
+from linkstore.explorer import show
+
 hits = city.search(QUESTION)
-hits.explore(QUESTION)
+show(hits, QUESTION)
