@@ -354,7 +354,7 @@ def _group_rows(rows: list[Block], limits: ChunkLimits) -> Iterator[list[Block]]
 
 
 def _take_lead(part: list[Block], block: Block, size: int, limits: ChunkLimits) -> list[Block]:
-    """Take from the end of a part the lead of what comes next: the term that it defines, a list's lead."""
+    """Take the lead of the next block off the end of a part: a defined term, or a list's lead."""
     belongs = block.tight and not part[-1].tight and len(part) > 1
     if not belongs or len(part[-1].text) + size > limits.longest:
         return []

@@ -155,7 +155,7 @@ def _group_by_content(files: Sequence[PageFile]) -> list[list[str]]:
 
 
 def _identify(file: PageFile, content: bytes) -> bytes:
-    """Return a hash of what a page says, in which its links are those that they lead to.
+    """Return a hash of a page's content, with its links resolved.
 
     Raises:
         ValueError: If a link cannot be parsed.
@@ -171,7 +171,10 @@ def _identify(file: PageFile, content: bytes) -> bytes:
 
 
 def _merge(target: str, files: Sequence[PageFile]) -> PageFile:
-    """Return the file that stands for all: the one the page names, an index, or the first that is no link."""
+    """Return the file to keep of several copies, with the names of the others as aliases.
+
+    It is the one that the page names, an index, or the first that is no link.
+    """
     if len(files) == 1:
         return files[0]
     named = ""
@@ -190,7 +193,7 @@ def _merge(target: str, files: Sequence[PageFile]) -> PageFile:
 
 
 def _is_menu(file: PageFile) -> bool:
-    """Say whether a page is mostly links, which all open outside the frame that it is shown in."""
+    """Return whether a page is mostly links, all of which open outside its frame."""
     with suppress(UnboundedPageError):
         tree = parse_html(_read(file, _LARGEST))
         links = tree.css("a[href]")
@@ -204,7 +207,7 @@ def _is_menu(file: PageFile) -> bool:
 
 
 def _merge_sources(files: Sequence[PageFile]) -> list[PageFile]:
-    """Return the pages without the Markdown that others are made from, which is another name of these."""
+    """Merge Markdown sources into the pages made from them, as further names."""
     built = {file.page: file for file in files if file.suffix == ".html"}
     sources: set[str] = set()
     for file in files:
@@ -228,7 +231,7 @@ def _is_source(file: PageFile, page: PageFile) -> bool:
 
 
 def count_books(books: Iterable[str]) -> Counter[str]:
-    """Return what a summary says of pages that are left out because they repeat others."""
+    """Count the pages left out for repeating others, as a summary describes them."""
     named = sorted(books)
     more = ", …" if len(named) > _NAMED else ""
     return Counter(

@@ -58,7 +58,7 @@ class Linkers:
         return bool(self._of_corpus)
 
     def make_documents(self, read: Iterable[Chunk | Document]) -> tuple[Document, ...]:
-        """Make the documents of a page, in order, with all links but those that need the corpus.
+        """Make the documents of a page, in order, with all links that do not need the corpus.
 
         Args:
             read: What its source read. A chunk's id is its URL, numbered where that is taken. A document is
@@ -103,7 +103,7 @@ class Linkers:
         return self._link(document.model_copy(update=placed), get_links(document))
 
     def _link(self, document: Document, links: Iterable[Link]) -> Document:
-        """Give a document these links, and those that are read from it."""
+        """Give a document these links and the links read from it."""
         read = (link for extractor in self._of_documents for link in extractor.extract(document))
         document.metadata[LINKS_KEY] = [link.to_dict() for link in merge_links([*links, *read])]
         return document

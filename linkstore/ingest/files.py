@@ -154,12 +154,12 @@ class FolderSearch:
             self.names.append(str(path))
 
     def _say(self, name: str, reason: str, *, hides: str | None = None) -> None:
-        """Report a problem by the page's name, so that what is stored of the page stays."""
+        """Report a problem under the page's name, so that its stored content stays."""
         lead = None if hides is None else (quote_path(hides),)
         self.problems.append(BadInput(name=quote_path(name), reason=reason, hides=lead))
 
     def _say_of_link(self, path: PurePosixPath, reason: str) -> None:
-        """Report a link by another name than the page's, so that what was stored of the page is removed."""
+        """Report a link under a name other than the page's, so that the stored page is removed."""
         self.problems.append(BadInput(name=f"{quote_path(str(path))} (link)", reason=reason))
 
 
@@ -202,7 +202,7 @@ class PageFile:
 
     @property
     def name(self) -> str:
-        """The path for people to read, in which what is not Unicode is replaced."""
+        """The path for people to read, with surrogates replaced."""
         return replace_surrogates(self.page)
 
     @property
@@ -281,7 +281,7 @@ def open_folder(path: str | Path, wanted: str) -> Folder:
 
 
 def _report_no_pages(others: Counter[str], suffixes: AbstractSet[str]) -> BadInput:
-    """Report that a folder holds no pages, and what it holds instead."""
+    """Report that a folder holds no pages, and the types of the files it holds instead."""
     types = ", ".join(f"{count:,} {suffix}" for suffix, count in others.most_common(_NAMED_TYPES))
     more = ", …" if len(others) > _NAMED_TYPES else ""
     holds = f"only {sum(others.values()):,} other files ({types}{more})" if others else "no files"

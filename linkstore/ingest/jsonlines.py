@@ -155,7 +155,10 @@ class JsonLines:
 def _iter_lines(
     file: BufferedReader, encoding: str | None, most: int
 ) -> Iterator[tuple[int, DecodedText | None]]:
-    """Yield the lines with their numbers, None for one that is too long, most of which is not held."""
+    """Yield the lines with their numbers, with None for a line that is too long.
+
+    Such a line is never held as a whole.
+    """
     marked, _ = read_bom(file.peek(_LONGEST_MARK))
     encoding = marked or encoding or UTF_8
     read: Callable[[int], bytes] = file.readline
@@ -174,7 +177,7 @@ def _iter_lines(
 
 
 def _find_claims(fields: Mapping[str, Any], site: Site) -> Iterator[str]:
-    """Yield the absolute URLs that a line claims for its document: its ``url``, and links that lead in."""
+    """Yield the absolute URLs that a line claims for its document: its ``url`` and incoming links."""
     metadata = fields.get("metadata")
     given = (fields.get("links"), metadata.get(LINKS_KEY) if isinstance(metadata, dict) else None)
     tags = [

@@ -1,4 +1,4 @@
-"""Indexes a source: reads what changed, stores it page by page, removes what is certainly gone.
+"""Indexes a source: reads changed pages, stores them one by one, removes those certainly gone.
 
 Pages stream from the source to the store, in batches, which are embedded and written while the next are read.
 Apart from the pages on their way, only the URL and the digest of each page from the last run are in memory:
@@ -231,7 +231,7 @@ class _IngestRun:
         self.renewed: dict[str, str] = {}
 
     def run(self) -> Summary:
-        """Store the pages that changed, remove what is gone, unless that is most of the source."""
+        """Store changed pages and remove missing ones, unless most of the source is missing."""
         with closing(self._read_changed()) as changed:
             self._store(changed)
         if self.stop.is_set():
@@ -280,7 +280,7 @@ class _IngestRun:
             self.written.update(map(itemgetter("kind"), links))
 
     def _end(self, gone: Sequence[str]) -> Summary:
-        """Remove what is gone, bring the links of the corpus up to date, and return what was done.
+        """Remove the pages that are gone, update the corpus links, and return a summary.
 
         A part leaves that to the run of the whole source: it stays recorded as begun.
         """
@@ -309,7 +309,7 @@ class _IngestRun:
         )
 
     def _keep(self, page: SourcePage, url: str) -> None:
-        """Count a page that is stored as it is, and note its digest if that is another one."""
+        """Count an unchanged page, and note its digest if it differs from the recorded one."""
         self.pages["unchanged"] += not page.again
         if self.last.known[page.url] != page.digest:
             self.renewed[url] = f"{self.last.salt}{page.digest}"
@@ -536,7 +536,7 @@ def batch_pages(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]
 def add_corpus_links(
     store: CoreStore, linkers: Linkers, pages: Iterator[PageDocuments]
 ) -> Iterator[PageDocuments]:
-    """Yield the pages with the links that need the corpus, which is the stored pages and the new ones."""
+    """Yield the pages with the links that need the corpus: the stored pages and the new ones."""
     read = list({page.url: page for page in pages}.values())
     if not read:
         return

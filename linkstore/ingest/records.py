@@ -46,7 +46,7 @@ def make_id_tag(id: str) -> str:
 
 
 def make_incoming_links(url: str, site: Site) -> list[Link]:
-    """Return the hyperlinks that lead to a document: those to its URL.
+    """Return the hyperlinks that lead to a document by its URL.
 
     Args:
         url: Absolute, or relative to the root of the site, may have a fragment.

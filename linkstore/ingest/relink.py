@@ -78,7 +78,7 @@ def link_corpus(store: CoreStore, links: Sequence[str | LinkExtractor[Any]] = CO
 
 
 class CorpusLinks:
-    """Keeps the links up to date that extractors make of the whole corpus, around one run that changes pages.
+    """Keeps the links made of the whole corpus up to date while a run changes pages.
 
     The run changes pages through this object, and calls :meth:`settle` in the end. Until then the new
     documents are without those links. A run that was interrupted is remembered in the store: the next one
@@ -148,7 +148,7 @@ class CorpusLinks:
         )
 
     def _note(self, gone: Sequence[Document], documents: Sequence[Document]) -> None:
-        """Note the documents that went and those that came."""
+        """Note the removed and the added documents."""
         if not self._extractors:
             return
         self._changes += len(gone) + len(documents)
@@ -163,7 +163,7 @@ class CorpusLinks:
             after.update(key for document in documents for key in extractor.keys(document))
 
     def _follow_changes(self) -> Relinked:
-        """Find in one pass the documents whose links may have changed, and link those."""
+        """Find in one pass the documents whose links may have changed, and link them."""
         reviews = [
             extractor.review(before, after)
             for extractor, before, after in zip(self._extractors, self._before, self._after, strict=True)
@@ -184,7 +184,7 @@ class CorpusLinks:
 def _replace_changed_links(
     store: CoreStore, extractors: Sequence[UpkeepExtractor], documents: Iterable[Document], total: int
 ) -> Relinked:
-    """Replace the links of those documents that should have others."""
+    """Replace the links of the documents whose links have changed."""
     kinds = frozenset(kind for extractor in extractors for kind in extractor.kinds)
     changed = 0
     counts: Counter[str] = Counter()

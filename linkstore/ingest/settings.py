@@ -58,7 +58,7 @@ class PageSettings:
         self.make_site(self.bases or ())
 
     def make_site(self, bases: tuple[str, ...]) -> Site:
-        """Return the site that the pages make up, which lies at these public URLs."""
+        """Return the site of the pages, at these public URLs."""
         return Site(bases=bases, policy=self.policy, prefix=self.prefix)
 
 

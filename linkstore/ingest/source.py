@@ -106,7 +106,7 @@ class OpenedSource(Protocol):
 
     @property
     def unread(self) -> Mapping[str, int]:
-        """The number of files that people read and that are not read here, by kind: ``{".rst": 3}``."""
+        """The number of documents for people that are not read here, by kind: ``{".rst": 3}``."""
         ...
 
     def __len__(self) -> int:
@@ -129,7 +129,7 @@ class OpenedSource(Protocol):
 
 @runtime_checkable
 class Selective(OpenedSource, Protocol):
-    """An opened source whose settings may leave out pages that an earlier run has stored."""
+    """An opened source whose settings may leave out pages stored by an earlier run."""
 
     def leaves_out(self, url: str) -> bool:
         """Say whether the settings leave out a page, which is then known to go."""
@@ -187,7 +187,7 @@ class Partition:
 
 @runtime_checkable
 class Divisible(Source, Protocol):
-    """A source that divides itself, so that a part reads less than the whole."""
+    """A source that can be divided into smaller parts."""
 
     def divide(self, partition: Partition) -> Source:
         """Return a part of it."""
@@ -321,7 +321,7 @@ class Summary:
 
 
 class IndexingError(LinkStoreError):
-    """A run ended without what was asked for; what it did is kept.
+    """A run ended without the requested result; its work so far is kept.
 
     Args:
         message: What is wrong.

@@ -1,4 +1,4 @@
-"""Which files are pages, by their suffixes, and what is said of those that are not read."""
+"""Suffixes of the files that are pages, and hints for unread files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SUGGESTIONS: Final = {
 
 
 def get_suffix(name: str) -> str:
-    """Return the suffix that says what a file is, in lower case: ``.html`` of ``p.html.en.gz``."""
+    """Return the suffix of a file's type, in lower case: ``.html`` of ``p.html.en.gz``."""
     start, suffix = posixpath.splitext(name.lower().removesuffix(GZIP_SUFFIX))
     language, _, region = suffix[1:].replace("_", "-").partition("-")
     before = posixpath.splitext(start)[1] if language in _LANGUAGES and len(region) <= _LONGEST_REGION else ""
@@ -53,7 +53,7 @@ def get_suffix(name: str) -> str:
 
 
 def suggest_source(path: str | Path) -> str:
-    """Say what to give instead of a file that is no source, empty where that is not known."""
+    """Suggest what to give instead of a file, or return an empty string."""
     suffix = get_suffix(PurePath(path).name)
     if suffix in _SUGGESTIONS:
         return _SUGGESTIONS[suffix]
@@ -65,7 +65,7 @@ def suggest_source(path: str | Path) -> str:
 
 
 def describe_unread(unread: Mapping[str, int]) -> str:
-    """Describe kinds of files that were not read, such as ``12 .mdx``, and the option that reads them."""
+    """Describe unread files by kind, such as ``12 .mdx``, with the options that read them."""
     counts = ", ".join(f"{count:,} {kind}" for kind, count in unread.items())
     ways: dict[str, list[str]] = {}
     for kind in unread:

@@ -132,7 +132,7 @@ class PageTitles:
         return f"{chosen}{told}"
 
     def choose(self, page: PageContent, url: str) -> PageContent:
-        """Return a page with the title that is its own: its main heading, or what it says in ``<title>``.
+        """Return a page with its own title: its main heading, or its ``<title>``.
 
         ``<title>`` wins if it is this page's alone, and the heading is not, or has mostly other words. A
         title such as "Manual: Section 4.2" says nothing of a page whose first heading does. The names of the
@@ -193,7 +193,7 @@ def get_page_name(url: str, title: str = "") -> str:
 
 
 def _list_names(url: str, title: str, most: int | None = None) -> list[str]:
-    """Return what of a page's path names it, its file first, but for what its title and an index say."""
+    """List the parts of a page's path that name it, file first, without its title and index names."""
     path = unquote(urlsplit(url).path).removesuffix(".gz")
     parts = [part for part in path.split("/") if part]
     if parts and not path.endswith("/") and "." in parts[-1].lstrip("."):
@@ -203,7 +203,7 @@ def _list_names(url: str, title: str, most: int | None = None) -> list[str]:
 
 
 def _list_folders(url: str) -> list[str]:
-    """Return the folders that a page lies in, from the root, which is empty, to its own.
+    """Return the folders of a page, from the root, which is empty, to its own.
 
     The last comes again as ``folder/*``, which stands for the pages beside further folders.
     """

@@ -124,7 +124,7 @@ class _Message:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A page that a process reads: the message that it is in, and its place there."""
+    """A page that a process reads: its message, and its place there."""
 
     message: _Message
     place: int
@@ -162,7 +162,7 @@ class ReadAhead:
     def pages(
         self, offers: Iterator[Offer], is_new: Callable[[SourcePage], bool], about: int = 0
     ) -> Generator[tuple[Offer, ReadPage | None], None, None]:
-        """Yield what a source offers, in order, each with what was read, or None for what is not to be read.
+        """Yield each offer in order, with the page that was read, or None if it is not to be read.
 
         If the source raises, what it offered before is given first.
 
@@ -211,7 +211,7 @@ class ReadAhead:
     def _read(
         self, pending: deque[tuple[Offer, SourcePage | None, _Sent | None]], waiting: int
     ) -> Iterator[tuple[Offer, ReadPage | None]]:
-        """Yield pages until only this many are waiting, and those that are read already."""
+        """Yield pages until only this many are waiting, and all pages already read."""
         while pending and (len(pending) > waiting or pending[0][2] is None or pending[0][2].is_read):
             offered, new, sent = pending.popleft()
             page = None if sent is None else self._pool.receive(sent)
@@ -349,7 +349,7 @@ def _end(pool: ProcessPoolExecutor) -> None:
 
 
 class _Process(SpawnProcess):
-    """A process that does not import the program that starts it, and that Ctrl-C does not reach."""
+    """A process that does not import the starting program, out of reach of Ctrl-C."""
 
     _lock = Lock()
 

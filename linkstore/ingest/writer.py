@@ -223,7 +223,7 @@ class Writer:
 
 
 def _find_problems(store: LinkStore, sampled: Sequence[Record]) -> Iterator[tuple[str, str]]:
-    """Yield the ids of stored documents that differ from what is derived from them, and how."""
+    """Yield the ids of stored documents with a wrong vector or missing links, and the problem."""
     texts = [record for record in sampled if record.text.strip()]
     given = store.embeddings.embed_documents([text.text for text in texts]) if texts else []
     for record, vector in zip(texts, given, strict=True):
@@ -281,7 +281,10 @@ def _open(writer: Writer, *, create: bool) -> LinkStore:
 
 
 class _OpenStores:
-    """The stores that this process has open for writers. Those that nothing uses any more are closed."""
+    """The stores that this process has open for writers.
+
+    A store is closed when nothing uses it any more.
+    """
 
     def __init__(self) -> None:
         self._forget()

@@ -19,7 +19,7 @@ class UnboundedXmlError(LinkStoreError, ValueError):
 
 
 class BoundedParser:
-    """Feeds a parser that refuses what grows: document types, deep nesting, endless tags.
+    """Feeds a parser, and refuses unbounded input: document types, deep nesting, endless tags.
 
     Args:
         parser: Its handlers call :meth:`enter` and :meth:`leave` at the start and the end of each element.

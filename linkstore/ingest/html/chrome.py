@@ -71,7 +71,7 @@ class Chrome:
 
     @classmethod
     def find(cls, pages: Sequence[PageContent], *, banners: bool = True) -> Chrome:
-        """Find what most pages share, which is nothing if there are too few pages to tell."""
+        """Find the chrome that most pages share, if there are enough pages to tell."""
         suspects = [{_make_key(block) for block in page.blocks if block.suspect} for page in pages]
         boxes = _find_shared(map(frozenset.union, [page.frame for page in pages], suspects), _FEWEST_ALIKE)
         if len(pages) < _FEWEST:
@@ -81,7 +81,10 @@ class Chrome:
         return cls(heads=heads, tails=tails, boxes=boxes, banners=banners)
 
     def without(self, page: PageContent) -> PageContent:
-        """Return a page without its chrome, whose anchors go to what remains. If nothing would, it stays."""
+        """Return a page without its chrome, or unchanged if nothing would remain.
+
+        The anchors of the chrome go to what remains.
+        """
         blocks = page.blocks
         own = {block.suspect for block in blocks if block.suspect and _make_key(block) not in self.boxes}
         boxed = {at for at, block in enumerate(blocks) if block.suspect and block.suspect not in own}

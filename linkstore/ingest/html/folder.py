@@ -296,7 +296,7 @@ class FolderPages:
                 yield file.url, self._read(file, content)
 
     def _find_chrome(self, file: PageFile) -> Chrome | None:
-        """Return what most pages of its part of the site share, None for the page that keeps it."""
+        """Return the chrome of a page's part of the site, or None for the page that keeps it."""
         part = _get_part(file) if _get_part(file) in self._chromes else ""
         return self._chromes[part] if file.suffix == ".html" and file.url != self._homes[part] else None
 
@@ -368,7 +368,7 @@ class FolderPages:
 
 
 def _find_home(files: Sequence[PageFile]) -> str:
-    """Return the page that keeps what all of these say: the index at their root, else the first."""
+    """Return the URL of the page that keeps the shared content: the root index, or else the first."""
     if not files:
         return ""
     lead = _get_part(files[0])
@@ -383,7 +383,10 @@ def _get_part(file: PageFile) -> str:
 
 
 def read_file_titles(files: Iterable[PageFile], encoding: str | None) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the titles that files may have, none of those that cannot be read, which is reported later."""
+    """Yield the titles that files may have, skipping unreadable files.
+
+    These are reported later, when they are read as pages.
+    """
     for file in files:
         with suppress(UnreadablePageError, OSError):
             head = decode_html(file.folder.head(file.page, TITLE_BYTES), encoding=encoding).text

@@ -152,7 +152,10 @@ def _find_statement_end(text: str, start: int, *, sure: bool) -> tuple[int, bool
 
 
 def open_boxes(text: str) -> str:
-    """Put what stands between ``:::tip`` and ``:::`` below its title. An opening that is not closed stays."""
+    """Put the content between ``:::tip`` and ``:::`` below its title.
+
+    An opening that is not closed stays.
+    """
     if ":::" not in text:
         return text
     lines = text.split("\n")

@@ -199,7 +199,7 @@ def _parse_properties(source: str) -> dict[str, object]:
 
 
 def _check_depth(source: str) -> None:
-    """Refuse nesting that would overflow the stack of a loader, which calls itself for each inner list.
+    """Refuse nesting that would overflow the stack of a recursive loader.
 
     Merge keys are refused too: a few of them can make a loader build billions of entries.
     """

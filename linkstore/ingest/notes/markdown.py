@@ -82,7 +82,7 @@ class Dialect:
         return text
 
     def take_block_id(self, text: str, *, whole: bool) -> tuple[str, str]:
-        """Split the text that ends a block from the id that the block gives itself there, empty without.
+        """Split the text at the end of a block from the block's own id, which is empty without one.
 
         Args:
             text: As HTML.
@@ -279,7 +279,7 @@ class _Rewriter:
             self._set_id(block.at if text or not whole else block.before, named)
 
     def _name_heading(self, at: int) -> str:
-        """Return the id that a heading names, which is taken off its text, else the one GitHub gives it."""
+        """Return the id given in a heading, removed from its text, or else the one GitHub gives it."""
         named = _CUSTOM_ID.search(self._out[-1])
         if named:
             self._out[-1] = self._out[-1][: named.start()]
@@ -312,5 +312,8 @@ class _OpenBlock:
 
 
 def _read_target(href: str) -> str:
-    """Return what a wikilink names. In a table, a backslash stands before what divides it from its label."""
+    """Return the target of a wikilink.
+
+    In a table, a backslash stands before the bar that divides it from its label.
+    """
     return unquote(href.removeprefix(_QUOTED_MARK)).removesuffix("\\")

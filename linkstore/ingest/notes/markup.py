@@ -249,7 +249,10 @@ class _NoteDialect(Dialect):
         return "".join(_write_tags(text, first=first)) if "#" in text else text
 
     def take_block_id(self, text: str, *, whole: bool) -> tuple[str, str]:
-        """Take ``^id`` off the end of a block. A line that is only that becomes empty."""
+        """Take ``^id`` off the end of a block.
+
+        A line of nothing else becomes empty.
+        """
         match = _BLOCK_ID.search(text)
         if match is None or (not whole and match[0].startswith("^")):
             return text, ""

@@ -1,4 +1,4 @@
-"""Where Docusaurus publishes the pages that it makes of notes, so that links by URL find their notes.
+"""Where Docusaurus publishes the pages made of notes, so that links by URL find their notes.
 
 ``docs/02-guides/01-setup.md`` becomes ``/docs/guides/setup``: folders and files lose the numbers that order
 them, unless these look like a date or a version; an index, a README and a file that is called as its folder

@@ -56,7 +56,7 @@ _WAITING_CHARACTERS: Final = 4 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingPage:
-    """A page whose title waits for those of the pages after it.
+    """A page whose title waits for the titles of the pages after it.
 
     Args:
         url: Its URL.
@@ -76,7 +76,7 @@ class WaitingPage:
 
 
 class TitleQueue:
-    """Holds back a few pages, until those after them show which part of a title is that of a branch.
+    """Holds back a few pages, until later ones show which part of a title belongs to a branch.
 
     Args:
         limits: How long chunks are.
@@ -93,7 +93,7 @@ class TitleQueue:
             self._learn(url, record.titles)
 
     def add(self, page: WaitingPage) -> Iterator[SourcePage]:
-        """Add a page, and yield those that need not wait any longer."""
+        """Add a page, and yield the pages that need not wait any longer."""
         self._learn(page.url, list_titles(page.content))
         self._pages.append(page)
         self._characters += _count_characters(page.content)
@@ -154,7 +154,9 @@ class UrlOutcomes:
         self._ends.setdefault(key, None)
 
     def add_move(self, key: str, url: str, target: str) -> None:
-        """Record that a URL leads to another one, of which more may be known later.
+        """Record that a URL leads to another one.
+
+        More may be known of the other one later.
 
         Args:
             key: Of the URL.
@@ -233,7 +235,7 @@ class Crawl:
         """How many pages were left out because they ask not to be indexed."""
 
     def run(self) -> Iterator[Offer]:
-        """Yield each page, and what could not be read; at the end those of which other URLs came to light.
+        """Yield each page and each problem; at the end, again the pages with newly found URLs.
 
         Raises:
             SiteUnavailableError: If the site stops answering.
@@ -272,7 +274,7 @@ class Crawl:
                 yield self._again(url, replace(record, moved=moved))
 
     def _is_copy(self, key: str) -> bool:
-        """Say whether a URL is left out, for those that differ from it in the query alone were all copies."""
+        """Return whether to leave out a URL because URLs with other queries were all copies."""
         path = _cut_query(key)
         if path == key or key in self._known or self._copies[path] < _MOST_COPIES:
             return False
@@ -281,7 +283,7 @@ class Crawl:
         return True
 
     def _again(self, url: str, record: PageRecord) -> Found:
-        """Ask once more for a page that was offered before all URLs that lead to it were known."""
+        """Ask again for a page that was offered before all its URLs were known."""
         try:
             response = self._client.ask(url, follow=lambda _: False, wanted=partial(is_page, url))
         except FetchError as error:
@@ -328,7 +330,7 @@ class Crawl:
         )
 
     def _follows(self, one: FrontierEntry, location: str) -> bool:
-        """Say whether to follow a redirect, which must not lead to a page that is visited anyway."""
+        """Return whether to follow a redirect: not to a page that is visited anyway."""
         key = self._scope.key(location)
         if key is None or key in self._pending:
             return False
@@ -465,14 +467,14 @@ class Crawl:
         )
 
     def _aliases(self, url: str, found: PageContent) -> tuple[str, ...]:
-        """Return the page's canonical URL, or that of which it is the Markdown, where nothing else is."""
+        """Return the canonical URL of a page, or the URL of its HTML page, where nothing else is."""
         named = find_canonical_url(url, found) or find_original(url)
         key = self._scope.key(named) if named else None
         free = key is not None and (self._ends.is_nothing(key) or key not in self._frontier)
         return (named,) if named and free else ()
 
     def _list_aliases(self, key: str, before: Iterable[str]) -> tuple[str, ...]:
-        """Return the URLs that lead to a page: those of this run, and earlier ones not visited yet."""
+        """Return the URLs that lead to a page: from this run, and earlier ones not visited yet."""
         found = self._ends.list_aliases(key)
         for url in before:
             name = self._scope.key(url)
@@ -487,7 +489,7 @@ class Crawl:
                 self._ends.add_move(key, url, target)
 
     def _bad(self, one: FrontierEntry, reason: str, *, failed: bool = False) -> BadInput:
-        """Report bad input by the name of the stored page, if there is one, so that what is stored stays.
+        """Report bad input under the name of the stored page, if any, so that its content stays.
 
         Args:
             one: What was asked.

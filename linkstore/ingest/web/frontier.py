@@ -1,4 +1,4 @@
-"""The URLs of a site that are still to be requested, and which of them belong to a crawl.
+"""The URLs of a site still to be requested, and the scope of a crawl.
 
 What one run records about a page for the next one is the page's digest in the store.
 """
@@ -193,7 +193,9 @@ class CrawlScope:
 
 
 def find_site_roots(start: str, answered: str) -> tuple[str, ...]:
-    """Return the folders that a site consists of, by its start page, whose folder is one of them.
+    """Return the folders that make up a site, by its start page.
+
+    The folder of the start page is one of them.
 
     Args:
         start: The URL that was given. It counts as a folder itself if it redirects to below.
@@ -217,7 +219,7 @@ def _may_be_page(path: str, below: str) -> bool:
 
 
 def _compile_any(patterns: Iterable[str]) -> re.Pattern[str]:
-    """Compile a pattern that matches what one of the patterns matches, and nothing if there is none."""
+    """Compile a pattern that matches if any of these does, and nothing if there are none."""
     return re.compile("|".join(map(_convert_pattern, patterns)) or r"(?!)")
 
 
@@ -245,7 +247,7 @@ class FrontierEntry:
 
 
 class Frontier:
-    """Gives each URL once: first those that no page is stored of, then those to be asked for changes.
+    """Gives each URL once: first URLs of no stored page, then URLs to be asked for changes.
 
     Args:
         scope: Which URLs belong to the crawl.
@@ -324,7 +326,7 @@ class Frontier:
         return replace(candidate, url=after[0]) if after else None
 
     def claim(self, page: str, urls: Iterable[str]) -> tuple[str, ...]:
-        """Return those of the URLs found on a page that no other page has claimed.
+        """Return the URLs found on a page that no other page has claimed.
 
         Args:
             page: The key of the page.

@@ -1,4 +1,4 @@
-"""Reads what a server answers as a page: its text, its links, and what it says of itself."""
+"""Reads a server's answer as a page: its text, its links, and its metadata."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class WebsitePages:
                 yield from self._guess_pages(make_absolute_url("/sitemap.xml", url))
 
     def _list_named(self) -> Iterator[str | BadInput]:
-        """Yield the pages that an ``llms.txt`` names, and report those outside of the crawl in one line."""
+        """Yield the pages that an ``llms.txt`` names, and report pages outside of the crawl in one line."""
         outside = 0
         hrefs = find_named_pages(decode_html(self._start.body).text)
         for url in resolve_urls(hrefs, self._start.url):
@@ -310,7 +310,7 @@ def read_sitemap(body: bytes) -> Sitemap:
 def list_sitemap_urls(
     client: Client, urls: Iterable[str] = (), *, given: Response | None = None
 ) -> Iterator[str | BadInput]:
-    """Yield the URLs of pages that sitemaps list, and those of the sitemaps they refer to.
+    """Yield the URLs of pages listed in sitemaps and in the sitemaps they refer to.
 
     Args:
         client: Asks for them.

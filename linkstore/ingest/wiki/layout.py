@@ -168,7 +168,7 @@ def find_caption(parts: list[str]) -> str:
 
 
 def find_gallery_captions(text: str) -> list[str]:
-    """Return the captions of a gallery, which has a file on each line, none for those without."""
+    """Return the captions in a gallery, which has a file on each line, with or without one."""
     captions = []
     for line in text.split("\n"):
         _, _, rest = line.partition("|")

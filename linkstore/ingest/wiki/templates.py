@@ -207,7 +207,7 @@ def _render_last(call: TemplateCall) -> str:
 
 
 def _make_pattern(pattern: str) -> Callable[[TemplateCall], str]:
-    """Make a rule that shows a text, in which ``$1`` stands for the first argument."""
+    """Make a rule that shows a text, with ``$1`` for the first argument."""
     return lambda call: _PLACE.sub(lambda match: call.value(int(match[1])), pattern)
 
 

@@ -119,7 +119,7 @@ class SiteInfo:
         return f"{address.rpartition('/')[0]}/" if self.host != address.partition("://")[2] else f"{address}/"
 
     def list_namespaces(self) -> dict[int, Namespace]:
-        """Return all namespaces by number: those of the dump, and those that every wiki has."""
+        """Return all namespaces by number: those of the dump, and the usual ones of every wiki."""
         known = {
             number: Namespace(number=number, name=name, first_letter=self.first_letter)
             for number, name in {MAIN: "", **_CANONICAL}.items()

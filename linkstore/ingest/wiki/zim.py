@@ -101,7 +101,7 @@ class ZimPages:
                 yield entry, item
 
     def _find_books(self) -> frozenset[str]:
-        """Return the pages that repeat others, none if there are so many pages that none would be a book."""
+        """Return the pages that repeat others, or none if there are too many pages for books."""
         if len(self) > _MOST_WITH_BOOKS:
             return frozenset()
         sizes = {entry.path: item.size for entry, item in self._list_html()}
