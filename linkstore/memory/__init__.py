@@ -1,4 +1,4 @@
-"""Conversation memory: stores and recalls what was said, about what, and from which source.
+"""Conversation memory: stores and recalls what was said, with its subjects and sources.
 
 :class:`ConversationMemory` writes turns and recalls those that answer a question, with the chunks of a
 knowledge store.

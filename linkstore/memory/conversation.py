@@ -1,4 +1,4 @@
-"""ConversationMemory: what was said in conversations, about what, and from which source."""
+"""ConversationMemory: what was said in conversations, with its subjects and sources."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ class ConversationMemory(MemorySettings):
         return await self._arun(delete_turns(self, ids))
 
     def forget(self, session: SessionKey | str | None = None, **chosen: Unpack[ForgetOptions]) -> Forgotten:
-        """Forget the turns for which all that is given holds, with the notes made from them.
+        """Forget the turns that meet all given conditions, with the notes made from them.
 
         Afterwards nothing of them can be recalled, and no file of an embedded store contains a byte of them.
         Cassandra keeps deleted content in its files until ``gc_grace_seconds`` of the tables have passed (10

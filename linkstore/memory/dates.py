@@ -1,4 +1,4 @@
-"""Dates and times that a text or a question names: "what did Ann cook on 5 June 2024?", "last week".
+"""Dates and times in a text or a question: "what did Ann cook on 5 June 2024?", "last week".
 
 Numbers with stops have the day first: "5.6.2024" is in June. With slashes or hyphens people write the day or
 the month first. Both readings count if both are dates: "5/6/2024" is 5 June or 6 May, "25/6/2024" is 25 June.
@@ -129,7 +129,7 @@ def make_time_filter(question: str, now: datetime) -> Filter | None:
 
 
 def make_near_filters(question: str, now: datetime) -> tuple[Filter, Filter] | None:
-    """Return the filters for turns of the time that a question names, and for those a week around, or None.
+    """Return filters for the time that a question names and for a week around it, or None.
 
     What happened at a time is spoken of then, or a little later. The present is no such time: what a question
     about today asks may have been said at any time.

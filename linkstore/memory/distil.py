@@ -75,7 +75,7 @@ class DistilledNotes(BaseModel):
 def distil_session(
     memory: MemorySettings, session: SessionKey, model: BaseLanguageModel[Any] | None, *, pinning: bool
 ) -> Operation[list[Turn]]:
-    """Write the notes that a model makes of the turns of a session which no note was made of yet."""
+    """Write a model's notes on the turns of a session that have none yet."""
     chosen = memory.model if model is None else model
     require_model("with_structured_output", chosen)
     structured = chosen.with_structured_output(DistilledNotes)  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Facts that give way: what a turn states, and which earlier turns state something else of the same.
+"""Facts that give way: the statements of a turn, and earlier turns with another value.
 
 The rule is for plain cases in English: the same subject and relation with another value, where there is one
 value at a time ("My phone number is …", "I live in …", "The review is on …"); and any value if the new turn
@@ -150,7 +150,7 @@ def asks_for_past(question: str) -> bool:
 
 
 def says_change(text: str) -> bool:
-    """Say whether a text has a word that says that something is not what it was, as "now" does."""
+    """Return whether a text has a word for a change, such as "now"."""
     return _CHANGE.search(text) is not None
 
 
@@ -190,11 +190,13 @@ class Clause:
     speaker: str
 
     def is_about_same(self, earlier: Clause, *, changes: bool) -> bool:
-        """Say whether this clause, which may say that something changed, is surely about what another one is.
+        """Return whether this clause is surely about the same thing as an earlier one.
 
         It is if both have one subject, or if it tells what became of the other's subject: "We moved the
         launch to July". Without a sure subject, the other one is about the same if it has this one's, or if
         both begin alike: "Send invoices to".
+
+        With ``changes``, this clause says that something changed.
         """
         own, other = self.subject, earlier.subject
         if self.speaker != earlier.speaker:
@@ -256,7 +258,10 @@ def _read_statement(clause: str, sentence: str) -> FactStatement | None:
 
 
 def _is_home(value: str, sentence: str) -> bool:
-    """Say whether somebody who moved to this lives there now: it is a name, and surely that of a place."""
+    """Return whether somebody who moved to this place lives there now.
+
+    It is a name, and surely that of a place.
+    """
     named = find_names(f"to {value}")
     if not named or not value.startswith(named[0].text):
         return False

@@ -53,7 +53,7 @@ class Forgotten:
 
 
 class ForgetOptions(TypedDict, total=False):
-    """Which turns to forget: those for which all that is given holds.
+    """Conditions for the turns to forget: all that are given must hold.
 
     Attributes:
         user_id: Turns of this person: all sessions with all agents.
@@ -80,7 +80,7 @@ def forget_turns(
     before: datetime | None = None,
     preview: bool = False,
 ) -> Operation[Forgotten]:
-    """Remove the turns for which all that is given holds, erase them from the files, and return which.
+    """Erase the turns that meet all given conditions, from the files too, and report them.
 
     With ``preview``, return which would go.
 
@@ -198,7 +198,7 @@ def _name_parts(entity: str) -> list[tuple[str, ...]]:
 def _find_notes(
     known: Iterable[Turn], gone: Mapping[str, str], entity: str | None, meant: Container[str]
 ) -> set[str]:
-    """Return the notes that are made from turns that go, and those that are meant and about the entity."""
+    """Return the ids of the notes made from turns that go, and of notes meant and about the entity."""
     return {
         note.id
         for note in known

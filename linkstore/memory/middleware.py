@@ -54,7 +54,7 @@ class MemoryState(AgentState[Any]):
 
 
 class MemoryMiddleware(PromptMiddleware):
-    """Gives every model call what a memory recalls for the user's last message, and stores what is said.
+    """Adds a memory's recall for the user's last message to model calls, and stores the turns.
 
     What is recalled is added to the system message of the call, or stands in a message of its own before the
     user's last one, which keeps all before it as it was, for prompt caches.
@@ -172,7 +172,7 @@ class MemoryMiddleware(PromptMiddleware):
         return self._recalls.get(about)
 
     def _store(self, session: SessionKey, exchanges: Sequence[Exchange]) -> Operation[None]:
-        """Write turns, those with an answer with its sources: the ids of the chunks that were recalled."""
+        """Write turns, with the ids of the recalled chunks as the sources of an answer."""
         for exchange in exchanges:
             if exchange.query or exchange.response:
                 about = (session, exchange.name, exchange.query)
@@ -244,7 +244,7 @@ def find_exchange(messages: Sequence[AnyMessage], state: Mapping[str, Any]) -> E
 
 
 def find_new_exchanges(messages: Sequence[AnyMessage]) -> list[Exchange]:
-    """Return the user's messages after the last message of the model: those that a run is to answer."""
+    """Return the user's messages after the model's last message, for a run to answer."""
     new = takewhile(lambda message: not isinstance(message, AIMessage), reversed(messages))
     return find_exchanges(list(new)[::-1])
 

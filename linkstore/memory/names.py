@@ -264,7 +264,7 @@ def make_speaker_tags(owner: str, speaker: str | None) -> tuple[str, ...]:
 
 
 def find_named_speakers(question: str, owner: str) -> Plan[list[str]]:
-    """Return the words of a question that are the name of somebody who speaks to an owner, or part of one.
+    """Return the words of a question that name a speaker to an owner, in full or in part.
 
     Words with capitals are looked up, in scripts without capitals all words, and where words are not told
     apart by spaces, all short parts of the text.

@@ -148,14 +148,14 @@ class Recall:
 
     @property
     def query(self) -> str:
-        """The prompt part with what the user asks, as resolved where that differs."""
+        """The prompt part with the user's question, and its resolved form if that differs."""
         if self.resolved == self.question:
             return self.question
         return f"{self.question}\n(meaning: {self.resolved})"
 
     @property
     def prompt(self) -> str:
-        """All parts, each in a frame that no text can end, without those that are empty."""
+        """All parts that are not empty, each in a frame safe from its text."""
         return self.prompt_with(self.knowledge)
 
     def prompt_with(self, knowledge: str) -> str:
@@ -202,7 +202,7 @@ class RecallRequest:
         return not (expired or later or turn.writing == self.own)
 
     def make_scope(self, memory: MemorySettings) -> Filter:
-        """Return the filter that turns which may be recalled pass."""
+        """Return the filter for the turns that may be recalled."""
         limits: list[Filter] = [] if self.filter is None else [self.filter]
         said = make_time_filter(self.question, self.moment)
         if said is not None:
@@ -310,7 +310,7 @@ def find_turns(
 
 
 def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> list[FoundTurn]:
-    """Put what was said later before what was said earlier of the same, among the first turns.
+    """Put later turns before earlier ones on the same subject, among the first turns.
 
     Whether the later one takes the place of the earlier one may not be known; it is read first. They are of
     the same if both state something, surely about one subject, and the later one has most of the question's
@@ -358,7 +358,7 @@ def _find_stems(text: str) -> set[str]:
 def _give_way(
     memory: MemorySettings, asked: RecallRequest, found: Sequence[FoundTurn]
 ) -> Operation[list[FoundTurn]]:
-    """Put in the place of each turn the one that supersedes it; keep it behind if it says more than that."""
+    """Replace each turn by the one that supersedes it; keep it behind if it says more."""
     newer = yield from _find_newer(memory, asked, [turn for turn, _ in found])
     until = {id: turn.time for id, turn in newer.items()}
     ordered: dict[str, FoundTurn] = {}
@@ -376,7 +376,7 @@ def _give_way(
 def _find_newer(
     memory: MemorySettings, asked: RecallRequest, turns: Sequence[Turn]
 ) -> Operation[dict[str, Turn]]:
-    """Return for each turn, and for those that supersede it, the one that supersedes it, the latest."""
+    """Map each turn, superseding ones included, to the latest turn that supersedes it."""
     newer: dict[str, Turn] = {}
     asking = [turn.id for turn in turns]
     for _ in range(MOST_CORRECTIONS):
@@ -398,7 +398,7 @@ def _is_over(turn: Turn, until: Mapping[str, datetime]) -> bool:
 
 
 def _note_accesses(memory: MemorySettings, recall: Recall, moment: datetime) -> Operation[None]:
-    """Note that notes and chunks that may fade were used."""
+    """Note the use of the recalled notes and of chunks that may fade."""
     fading = Decay().may_fade
     used: list[list[str]] = [[turn.id for turn in recall.turns if turn.memory is not None]]
     used.append([str(hit.document.id) for hit in recall.chunks if fading(hit.document.metadata)])

@@ -1,4 +1,4 @@
-"""What a question refers to: whether it needs what was said before, and the name that was just answered.
+"""References in a question: to what was said before, and to the name just answered.
 
 Nothing is replaced in a question. A search reads it together with what was said before
 (:mod:`linkstore.memory.search`), and so does the model that reads the prompt. One thing is known by its form:
@@ -68,7 +68,7 @@ def may_mean_answer(question: str, asked: str) -> bool:
 
 
 def depends_on_history(question: str) -> bool:
-    """Say whether a question has a sign that it can only be understood from what was said before."""
+    """Return whether a question has a sign of depending on what was said before."""
     short = len(extract_terms(question)) < _FEWEST_WORDS and len(question.split()) < _SENTENCE_WORDS
     return short or _SIGN.search(question) is not None
 

@@ -157,7 +157,7 @@ def _stem(word: str) -> tuple[str, bool]:
 
 
 def _find_beside(refs: Ints, side: Side, question: Question) -> Plan[Edges]:
-    """Find the turns that follow given turns ("out"), or that they follow ("in"); both ends are turns."""
+    """Find the turns that follow given turns ("out") or precede them ("in"); both ends are turns."""
     hop = yield from follow_links(
         refs, side, kinds=_NEXT, vector=question.vector, take=_MOST_FOLLOWING, cap=_MOST_MEMBERS
     )

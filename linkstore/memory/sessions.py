@@ -33,7 +33,9 @@ PAGE: Final = "has_turn"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionKey:
-    """Names a session: a conversation of a user with an agent. The names are those that mem0 uses.
+    """Names a session: a conversation of a user with an agent.
+
+    The names of its parts are the ones mem0 uses.
 
     Sessions that differ in any part are different sessions. At least one part is needed: without ``run_id``,
     a key names what is known of a user (or an agent) whatever the conversation.
@@ -69,7 +71,7 @@ class SessionKey:
         return f"{self.owner}/{_quote_part(self.run_id)}"
 
     def scope(self, *, everywhere: bool = False) -> Filter:
-        """Return the filter that what is remembered of this session passes, and nothing else.
+        """Return the filter for exactly the turns and notes of this session.
 
         Args:
             everywhere: Also that of the other sessions of the same user and agent; without a user, nobody
@@ -136,7 +138,7 @@ def _quote_part(part: str | None) -> str:
 
 
 def make_session_document(session: SessionKey, page: int) -> Document:
-    """Make the document of a session, which names a page that it has."""
+    """Make the document of a session, with the name of one of its pages."""
     links = [Link.incoming(kind=HAS_SESSION, tag=tag) for tag in session.groups]
     metadata: dict[str, Any] = {
         "type": "session",

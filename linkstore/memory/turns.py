@@ -1,4 +1,4 @@
-"""Turns and notes: what was said and what was made of it, as values, as documents, and read from a store."""
+"""Turns and notes of a conversation: as values, as documents, and read from a store."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Turn:
 
     @property
     def text(self) -> str:
-        """The text that is searched: what the query means, and the response."""
+        """The text to search: the meaning of the query, and the response."""
         meant = self.meaning or self.query
         said = meant if self.response is None else f"{meant}\n{self.response}"
         return said if said.strip() else WORDLESS
@@ -239,7 +239,10 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
 
 
 def name_writing(key: str, query: str) -> str:
-    """Return what names a message by its key and its text. One that is edited is another message."""
+    """Return a name for a message, by its key and its text.
+
+    An edited message is another message.
+    """
     return _KEYED_PREFIX + sha256(f"{key}\0{query}".encode(errors="surrogatepass")).hexdigest()[:16]
 
 

@@ -287,7 +287,7 @@ T = TypeVar("T")
 
 
 class BackgroundWriter:
-    """Carries out writes in one thread, in order, and knows those that are not done or have failed."""
+    """Carries out writes in one thread, in order, and keeps track of pending and failed ones."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
