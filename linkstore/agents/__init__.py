@@ -1,4 +1,4 @@
-"""Agents that read a store: GraphReader, and the index of facts that it explores.
+"""Agents that read a store: GraphReader, and its index of facts.
 
 :func:`index_facts` extracts atomic facts and key elements from the chunks of a store.
 :func:`graph_reader` makes the agent, which needs the extra ``agents``.

@@ -160,7 +160,7 @@ class Answer:
         return "\n".join(escape_unprintable(line) for line in lines)
 
     def graph(self) -> HitGraph:
-        """Return the question, the key elements explored and the chunks read, and what led to what.
+        """Return the question, the explored key elements and the chunks read, with the ways among them.
 
         The role of the question is ``start``, that of a chunk that the answer cites ``hit``, and of others
         ``way``. The links on the ways to what is cited are ``followed``.

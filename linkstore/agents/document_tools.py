@@ -368,7 +368,7 @@ def _find_named(scope: ToolScope, name: str, vector: Floats) -> Operation[list[D
 
 
 def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, Document]]:
-    """Return documents by id, without those that are not there."""
+    """Return the stored documents with these ids, by id."""
     known = tuple(filter(is_storable, ids))
     stored = (yield from scope.answer(read_documents(known))) if known else []
     return {document.id: as_document(document) for document in stored}

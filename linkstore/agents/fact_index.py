@@ -87,7 +87,7 @@ class FactSummary:
 def _index(
     store: LinkStore, facts: LinkStore, extractor: FactExtractor, variants: NameNormalizer, dry_run: bool
 ) -> Operation[FactSummary]:
-    """Extract the facts of new and changed chunks, remove those of chunks that are gone."""
+    """Extract the facts of new and changed chunks, and remove facts of chunks that are gone."""
     known = yield from call(facts.pages, facts.apages, FACT_SOURCE)
     names, waiting, seen = ElementNames(variants), list[Document](), set[str]()
     summary, after = FactSummary(dry_run=dry_run), None

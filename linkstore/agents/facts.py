@@ -142,7 +142,7 @@ def count_repeated(chunk: Document) -> int:
 
 
 def select_facts(chunk: Document, facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts to store: each once, without those in doubt, and those that the chunk before has.
+    """Return the facts to store: each once, neither in doubt nor repeated from the chunk before.
 
     The chunk before has a fact whose words all stand in what both chunks share, or in the title or heading.
     """

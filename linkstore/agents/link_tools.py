@@ -1,4 +1,4 @@
-"""The tools ``follow``, ``links``, ``schema`` and ``sources``: what is linked, and what a store has."""
+"""The tools ``follow``, ``links``, ``schema`` and ``sources``: links, and contents of a store."""
 
 from __future__ import annotations
 

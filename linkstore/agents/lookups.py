@@ -63,7 +63,7 @@ class FoundFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedChunk:
-    """A chunk that is linked with one that was read.
+    """A chunk linked with a chunk that was read.
 
     Args:
         id: The linked chunk.
@@ -187,7 +187,7 @@ def _describe_link(owner: plans.StoredDocument, tag: tuple[str, str], id: str) -
 
 
 def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[tuple[int, int]]:
-    """Add the missing key elements that several facts mention, and remove those that too few mention.
+    """Add missing key elements that several facts mention, and remove elements of too few.
 
     Args:
         facts: Holds the facts.

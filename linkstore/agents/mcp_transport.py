@@ -187,7 +187,10 @@ async def _serve_lines(server: Server[Any], lines: TextIO) -> None:
 
 @contextmanager
 def _forward_input() -> Iterator[tuple[TextIO, Callable[[], None]]]:
-    """Yield standard input, and a function that ends it: nothing else ends a thread that waits for a line."""
+    """Yield standard input, and a function that ends it.
+
+    Nothing else ends a thread waiting for a line.
+    """
     source, sink = socket.socketpair()
 
     def end() -> None:

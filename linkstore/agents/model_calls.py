@@ -74,7 +74,7 @@ def limit_time(seconds: float, requested: Call[T]) -> Call[T]:
 
 @dataclass(frozen=True, slots=True)
 class MalformedOutput:
-    """Output that is not what was asked for.
+    """Output other than what was requested.
 
     Args:
         problem: What is wrong with it.
@@ -101,7 +101,7 @@ class ModelReply(Generic[Output]):
 
 
 class OutputModel:
-    """A chat model that is asked for objects of a schema, in the way that it offers.
+    """A chat model asked for objects of a schema, in the way that it offers.
 
     That is structured output. A model without it, whose server refuses it, or that does not keep to it, is
     asked for JSON in words from then on. JSON in a message is taken anyway.

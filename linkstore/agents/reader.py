@@ -210,7 +210,7 @@ def _require_whole_states(options: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _explain_missing(config: RunnableConfig | None) -> Iterator[None]:
-    """Raise an error that says what is missing if a reading is to go on that was not begun."""
+    """Raise an error with an explanation if a reading to go on with was never begun."""
     from langgraph.errors import EmptyInputError
 
     try:

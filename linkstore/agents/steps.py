@@ -223,7 +223,7 @@ class ReadingStep:
         return reply.output
 
     def add_candidates(self, found: Iterable[tuple[str, str, str]], weight: float) -> list[str]:
-        """Add passages that may be read, best first, and return those that are new.
+        """Add passages to the candidates, best first, and return the ids of new ones.
 
         Args:
             found: The id of each, what led to it, and how.
@@ -243,7 +243,7 @@ class ReadingStep:
         return new
 
     def add_facts(self, facts: Iterable[tuple[str, str]], of: str, weight: float) -> Operation[None]:
-        """Add the passages of facts as candidates, without those that are gone."""
+        """Add the passages of facts to the candidates, without missing ones."""
         said: dict[str, list[str]] = {}
         for id, text in facts:
             said.setdefault(id, []).append(text)
@@ -302,7 +302,7 @@ class ReadingStep:
 
 
 def _choose_next(state: Reading) -> str:
-    """Return the step that follows: what is to be looked up comes before reading. None after the answer."""
+    """Return the next step, lookups before reading; an empty string after the answer."""
     if state["outcome"]:
         return ""
     if state["stopped"] or state["failed"] >= MOST_FAILURES:
@@ -323,7 +323,7 @@ def _normalize(name: str) -> str:
 
 
 def make_plan(step: ReadingStep) -> Operation[None]:
-    """Plan what to find out, and forget what an earlier question on the same thread has left."""
+    """Plan what to find out, and forget the rest of an earlier question on the same thread."""
     state = step.state
     yield from step.sources.vector(state["question"])  # refuses a blank question before the model is paid
     made = yield from step.ask(RationalPlan, prompts.make_prompt(prompts.PLAN_TASK, state))
@@ -383,7 +383,7 @@ def describe_count(shown: int, size: int) -> str:
 
 
 def look_up_links(step: ReadingStep) -> Operation[None]:
-    """Look up what is linked with the passages that are read next, and the key elements of their facts."""
+    """Look up chunks linked with the passages to read next, and the key elements of their facts."""
     state, facts = step.state, step.sources.facts
     ids, state["follow"] = state["follow"], []
     # What the model noted names what it is looking for now, which a question of several steps may not.
@@ -558,7 +558,7 @@ def _add_best(chosen: Sequence[str], menu: Sequence[str]) -> list[str]:
 
 
 def _take_up(state: Reading, chosen: Sequence[str], elements: list[str], queries: list[str]) -> None:
-    """Queue what the model wants, and record what led to it."""
+    """Queue the model's choices, and record the way to each."""
     state["chunks"] += [id for id in chosen if id not in state["chunks"]]
     state["linked"] = []
     state["elements"], state["queries"], state["follow"] = elements, queries, list(chosen)
@@ -571,7 +571,7 @@ def _take_up(state: Reading, chosen: Sequence[str], elements: list[str], queries
 
 
 def _end(step: ReadingStep, statements: Sequence[CitedStatement], *, in_sources: bool) -> list[str]:
-    """End the reading with an answer, of which the statements are kept that cite passages that were read.
+    """End the reading with an answer, keeping statements that cite passages read.
 
     Returns:
         Passages to read first, if no statement can be kept, and some cite passages that were not read. The

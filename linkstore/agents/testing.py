@@ -1,4 +1,4 @@
-"""A chat model that follows a script, so that agents and chains can be tested without a model."""
+"""A chat model that follows a script, for tests of agents and chains without a model."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def split_message(message: AIMessage) -> Iterator[AIMessageChunk]:
 
 
 class ScriptedChatModel(BaseChatModel):
-    """A chat model that follows a script of answers, and records the calls that it gets.
+    """A chat model that follows a script of answers, and records its calls.
 
     ::
 
