@@ -134,7 +134,7 @@ class Assembly:
         return alone
 
     def _select(self, capacity: int) -> dict[str, str]:
-        """Select documents whose costs fit into the capacity, each with all that it requires."""
+        """Select documents within the capacity, each with all its requirements."""
         taken: dict[str, str] = {}
         wanted = self._wanted
         if self._settings.selection == "knapsack":
@@ -168,7 +168,7 @@ class Assembly:
         return [self._wanted[at] for at in pack(costs, values, capacity)]
 
     def _extend(self, draft: _Draft) -> _Draft:
-        """Add documents by rank that fit into the tokens that joining saved."""
+        """Add documents by rank, within the tokens saved by joining."""
         for name in self._wanted:
             fits = self._by_id[name].cost <= self._settings.budget - draft.tokens
             if fits and name not in draft.chosen and self._with_requirements(name) <= {name, *draft.chosen}:
@@ -186,7 +186,7 @@ class Assembly:
         return draft
 
     def _list_cut(self, draft: _Draft) -> list[str]:
-        """Return the best documents that do not fit, without those that require what does not."""
+        """List the best documents that do not fit, if all their requirements are taken."""
         waiting = [name for name in self._wanted if name not in draft.chosen][:_MOST_EXCERPTS]
         return [name for name in waiting if self._with_requirements(name) <= {name, *draft.chosen}]
 
@@ -348,7 +348,7 @@ def pack(costs: Sequence[int], values: Sequence[float], capacity: int) -> list[i
 
 
 def _find_continued(pages: Sequence[PageEntry], overlaps: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Return what each document continues: the previous one on its page, or one that it overlaps."""
+    """Map each document to those it continues: the previous one on its page, or an overlapping one."""
     follows = {name: {before} for name, before in overlaps.items()}
     for page in pages:
         for before, name in zip(page.ids, page.ids[1:], strict=False):

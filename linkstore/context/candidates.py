@@ -1,4 +1,4 @@
-"""The candidates of a context: what each costs, how it is ranked, what it requires, and what it repeats.
+"""The candidates of a context: their costs, ranks, requirements and repetitions.
 
 Two texts say the same if they have the same letters and signs, whatever their case and white space: a single
 number, name or "not" can be what the question is about, so texts that are merely alike are all kept.
@@ -194,7 +194,7 @@ def make_candidates(
     accessed: Mapping[str, datetime],
     now: datetime,
 ) -> ContextCandidates:
-    """Count and rank all candidates, merge those that say the same, and close requirements.
+    """Count and rank all candidates, merge repetitions, and close requirements.
 
     Args:
         settings: Of the compiler.
@@ -252,7 +252,7 @@ def make_candidates(
 def _close_requirements(
     by_id: Mapping[str, Item], same: Mapping[str, str], around: Surroundings
 ) -> tuple[dict[str, frozenset[str]], set[str]]:
-    """Return all requirements of each, direct or not, and those whose requirements are not all known."""
+    """Return the direct and indirect requirements of each, and the names with unknown ones."""
     direct: dict[str, set[str]] = {}
     for name, others in around.requires.items():
         kept = same.get(name, name)
@@ -313,7 +313,7 @@ def measure_overlap(first: str, second: str) -> int:
 
 
 def continue_text(before: str, text: str) -> str:
-    """Return the second text without what the first ends with, or without a heading that both begin with."""
+    """Return the second text without its overlap with the first, or without a shared heading."""
     size = measure_overlap(before, text)
     if size:
         return text[size:]

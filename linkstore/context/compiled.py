@@ -104,7 +104,7 @@ def counter_of(tokenizer: Tokenizer | None) -> TokenCounter:
 
 @cache
 def _make_default_counter() -> TokenCounter:
-    """Return the one counter of the process, so that compilers share what is counted."""
+    """Return the one counter of the process, so that compilers share its counts."""
     from linkstore.embeddings.wordllama import load_wordllama_tokenizer
 
     return TokenCounter("llama-2", lambda texts: _count_batch(load_wordllama_tokenizer(), texts))
@@ -134,7 +134,7 @@ def _hash_text(text: str) -> bytes:
 
 
 def frame_parts(parts: Sequence[tuple[str, str]]) -> str:
-    """Put the parts of a prompt between tags, without those that are empty.
+    """Put the parts of a prompt between tags, leaving out empty ones.
 
     Args:
         parts: The name of each, a word in lower case, and its text.
@@ -158,7 +158,7 @@ def _enclose(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def _choose_mark(names: Sequence[str], texts: Sequence[str]) -> str:
-    """Return what tells tags of these names from all that the texts have: nothing, or a free number."""
+    """Return a mark to tell tags of these names from all tags in the texts: none, or a free number."""
     tags = re.compile(rf"<[\s/]*(?:{'|'.join(map(re.escape, names))})(?:-(\d+))?", re.IGNORECASE)
     matches = [match for text in texts for match in tags.finditer(text)] if names else []
     if not matches:
@@ -235,7 +235,7 @@ class OmittedHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """A context that fits its budget, in the order in which it is to be read.
+    """A context that fits its budget, in reading order.
 
     Args:
         question: What was asked.
@@ -279,7 +279,7 @@ class Compiled:
         return [SystemMessage(frame_context(self.text)), *asked] if self.text else asked
 
     def explain(self) -> str:
-        """Return the bill: what was taken at what cost, what was left out, and why."""
+        """Return the bill: documents taken and their costs, documents left out and the reasons."""
         lines = [self._summarize()]
         if self.reason:
             lines.append(f"empty: {self.reason}")

@@ -32,7 +32,7 @@ T = TypeVar("T", bound=Hashable)
 def order_topologically(
     nodes: Sequence[T], before: Mapping[T, Collection[T]], follows: Mapping[T, T] | None = None
 ) -> list[T]:
-    """Order nodes so that what is before comes before, but for nodes on one cycle.
+    """Order nodes topologically, except for nodes on one cycle.
 
     Args:
         nodes: Best first.
@@ -85,7 +85,7 @@ def find_cycles(needs: Mapping[T, Sequence[T]]) -> list[list[T]]:
 
 
 def _walk(root: T, edges: Mapping[T, Sequence[T]], seen: set[T]) -> Iterator[T]:
-    """Yield the nodes that a node leads to and that were not seen, each after those that it leads to."""
+    """Yield the unseen nodes reachable from a node, each after its successors."""
     path = [] if root in seen else [(root, iter(edges[root]))]
     seen.add(root)
     while path:

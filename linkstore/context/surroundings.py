@@ -1,4 +1,4 @@
-"""The surroundings of candidates: what they require, the links among them, and what is pinned."""
+"""The surroundings of candidates: requirements, links among them, and pinned documents."""
 
 from __future__ import annotations
 
