@@ -282,7 +282,7 @@ def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[CheckupFi
 def _check_coverage(
     survey: Survey, schema: Schema | None, dangling: Mapping[str, int]
 ) -> Iterator[CheckupFinding]:
-    """Yield kinds that lead nowhere, and what the schema names and the store lacks."""
+    """Yield kinds of link that lead nowhere, and kinds of the schema without links."""
     for kind, count in dangling.items():
         every = count >= survey.links.get(kind, 0)
         share = ", all of them" if every else ""

@@ -134,7 +134,7 @@ class GoldProfile:
 
     @property
     def reach(self) -> float:
-        """Share of what dense search misses that one link would find."""
+        """Share of dense search's misses that one link would find."""
         return self.within_reach / self.missed if self.missed else 0.0
 
 

@@ -219,7 +219,7 @@ def _make_units(kind: GoldKind, wanted: Sequence[str], found: Mapping[str, Itera
 
 
 def _find_page_documents(store: LinkStore, urls: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the documents of these pages, for those that are indexed: url → ids."""
+    """Map the URL of each indexed page to the ids of its documents."""
     found: dict[str, tuple[str, ...]] = {}
     for some in split_batches(filter(is_storable, urls), _LOOKUP_BATCH):
         entries = store.backend.run(store.backend.pages(None, some))
@@ -228,7 +228,10 @@ def _find_page_documents(store: LinkStore, urls: Iterable[str]) -> dict[str, tup
 
 
 def _select_section(answer: str, ids: Sequence[str]) -> list[str]:
-    """Return a page's chunks that belong to a section: their id is the section's, or that and ``~N``."""
+    """Return the chunks of a page that belong to a section.
+
+    Their id is the section's, or that and ``~N``.
+    """
     return [id for id in ids if _FURTHER_CHUNK.sub("", id) == answer or id == answer]
 
 
