@@ -316,7 +316,7 @@ def _order_by_size(community: Ints) -> dict[int, int]:
 def _name_communities(
     nodes: Collection[Mapping[str, Any]], sizes: Ints, order: Mapping[int, int]
 ) -> list[dict[str, Any]]:
-    """Name each community that has drawn pages after those of them with the highest rank."""
+    """Name each community with drawn pages after the highest-ranked of them."""
     best: dict[int, Mapping[str, Any]] = {}
     for node in nodes:
         known = best.get(node["community"])

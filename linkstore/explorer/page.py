@@ -1,4 +1,4 @@
-"""One HTML page with all that it needs: styles, script and data, and a policy that lets it load nothing else.
+"""One HTML page with its styles, script and data, and a policy against loading anything else.
 
 The script and the styles are built from ``linkstore/explorer/web`` and lie beside this module. Data stand in
 the page as JSON, with ``<`` escaped, so that no text of a store can end the element or begin another one. The
@@ -83,7 +83,7 @@ def make_page(data: dict[str, Any], title: str, connect: str = "") -> str:
 
 
 def render(shown: Hits | CoreStore, title: str = "") -> str:
-    """Return one HTML page that shows hits with their graph and what was left out, or the graph of a store.
+    """Return an HTML page that shows hits with their graph and omissions, or the graph of a store.
 
     The page loads nothing from elsewhere. Of a large store fewer pages are drawn, so that it has at most
     2 MB, and it says how many.
