@@ -53,8 +53,8 @@ def _split_pieces(text: str, start: int, end: int, longest: int, separators: Seq
     number = next(occurring, len(separators) - 1)
     separator, finer = separators[number], separators[number + 1 :]
     while start < end:
-        found = text.find(separator, start, end)
-        first = found + len(separator) if found >= 0 else end
+        at = text.find(separator, start, end)
+        first = at + len(separator) if at >= 0 else end
         if first - start < longest:
             first = end if end - start <= longest else _find_last_end(text, separator, start, start + longest)
             if piece := text[start:first].strip():
@@ -68,11 +68,11 @@ def _split_pieces(text: str, start: int, end: int, longest: int, separators: Seq
 
 def _find_last_end(text: str, separator: str, start: int, end: int) -> int:
     """Return where the last whole separator before ``end`` ends, if separators are counted from ``start``."""
-    found = text.rfind(separator, start, end)
+    at = text.rfind(separator, start, end)
     if len(separator) > 1:
-        before = text[start:found]
-        found -= (len(before) - len(before.rstrip(separator[0]))) % len(separator)
-    return found + len(separator)
+        before = text[start:at]
+        at -= (len(before) - len(before.rstrip(separator[0]))) % len(separator)
+    return at + len(separator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,14 +165,14 @@ def add_incoming_links(
         for anchor in chunk.anchors
         for fragment in list_fragments(anchor)
     }
-    found: dict[int, list[Link]] = {}
+    links_at: dict[int, list[Link]] = {}
     for kind, tags_at in names.items():
         for fragment, tags in tags_at.items():
             if fragment:
                 links = [Link.incoming(kind=kind, tag=tag) for tag in tags if is_short_tag(tag)]
-                found.setdefault(lying.get(fragment, 0), []).extend(links)
+                links_at.setdefault(lying.get(fragment, 0), []).extend(links)
     return [
-        replace(chunk, links=(*chunk.links, *found[at])) if at in found else chunk
+        replace(chunk, links=(*chunk.links, *links_at[at])) if at in links_at else chunk
         for at, chunk in enumerate(chunks)
     ]
 

@@ -102,9 +102,9 @@ def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> List
         if target == file.page and size:
             alike.setdefault(titles.get(file.url) or size, []).append(file)
     for files in alike.values():
-        for one, *others in _group_by_content(files) if len(files) > 1 else ():
+        for first, *others in _group_by_content(files) if len(files) > 1 else ():
             for other in others:
-                real[one] += real.pop(other)
+                real[first] += real.pop(other)
     merged = [_merge(target, files) for target, files in real.items()]
     merged = _merge_sources(merged)
     kept = [
@@ -132,9 +132,9 @@ def _look_at(folder: Folder, file: PageFile) -> tuple[int, str]:
     """Return the size of a page, 0 for a link, and the path that it really has."""
     path = folder.path / file.page
     with suppress(OSError):  # it is read later, and then reported
-        found = path.lstat()
-        if not stat.S_ISLNK(found.st_mode):
-            return found.st_size, file.page
+        status = path.lstat()
+        if not stat.S_ISLNK(status.st_mode):
+            return status.st_size, file.page
         target = folder.inside(type(path)(os.path.realpath(path)))
         return 0, "/".join(target) if target else file.page
     return 0, file.page
@@ -145,13 +145,13 @@ def _group_by_content(files: Sequence[PageFile]) -> list[list[str]]:
     alike: dict[bytes, list[PageFile]] = {}
     for file in files:
         with suppress(ValueError, OSError):  # likewise
-            said = xxhash.xxh3_128_digest(_LINK.sub(b"", file.read(_LARGEST)))  # their links take longer
-            alike.setdefault(said, []).append(file)
-    found: dict[bytes, list[str]] = {}
+            digest = xxhash.xxh3_128_digest(_LINK.sub(b"", file.read(_LARGEST)))  # their links take longer
+            alike.setdefault(digest, []).append(file)
+    names_of: dict[bytes, list[str]] = {}
     for file in (file for others in alike.values() if len(others) > 1 for file in others):
         with suppress(ValueError, OSError):  # likewise; or a link that is none
-            found.setdefault(_identify(file, file.read(_LARGEST)), []).append(file.page)
-    return [sorted(names, key=lambda name: name.count("/")) for names in found.values()]
+            names_of.setdefault(_identify(file, file.read(_LARGEST)), []).append(file.page)
+    return [sorted(names, key=lambda name: name.count("/")) for names in names_of.values()]
 
 
 def _identify(file: PageFile, content: bytes) -> bytes:
@@ -165,9 +165,9 @@ def _identify(file: PageFile, content: bytes) -> bytes:
         return urljoin(f"/{file.url}", str(link[1], "latin-1")).encode("latin-1", "replace")
 
     is_html = file.suffix == ".html"
-    said = xxhash.xxh3_128(b"" if is_html else os.fsencode(dirname(file.page)))
-    said.update(_LINK.sub(resolve, content) if is_html else content)
-    return said.digest()
+    digest = xxhash.xxh3_128(b"" if is_html else os.fsencode(dirname(file.page)))
+    digest.update(_LINK.sub(resolve, content) if is_html else content)
+    return digest.digest()
 
 
 def _merge(target: str, files: Sequence[PageFile]) -> PageFile:
@@ -226,8 +226,8 @@ def _is_source(file: PageFile, page: PageFile) -> bool:
     letters = sum(written.values())
     if letters < _FEWEST_LETTERS:
         return False
-    said = written.keys() & _read_paragraphs(_read(page, _LARGEST)).keys()
-    return sum(written[one] for one in said) >= _SAID * letters
+    shared = written.keys() & _read_paragraphs(_read(page, _LARGEST)).keys()
+    return sum(written[paragraph] for paragraph in shared) >= _SAID * letters
 
 
 def count_books(books: Iterable[str]) -> Counter[str]:
@@ -252,7 +252,7 @@ def find_books(sizes: Mapping[str, int], read: Callable[[str, int], bytes]) -> I
         while path:
             path = dirname(path)
             below[path] += size
-    found: set[str] = set()
+    books: set[str] = set()
 
     @lru_cache(_KEPT)  # many pages of a site may ask not to be indexed
     def read_paragraphs(page: str) -> Mapping[int, int]:
@@ -267,21 +267,23 @@ def find_books(sizes: Mapping[str, int], read: Callable[[str, int], bytes]) -> I
             continue
         if part >= _PART or forbids_indexing(parse_html(read(page, _HEAD))):
             lead = f"{folder}/" if folder else ""
-            inside = [size for size in sizes if size.startswith(lead) and size not in found and size != page]
+            inside = [size for size in sizes if size.startswith(lead) and size not in books and size != page]
             if _repeats(read_paragraphs(page), map(read_paragraphs, inside)):
-                found.add(page)
+                books.add(page)
                 yield page
 
 
 def _repeats(own: Mapping[int, int], others: Iterable[Mapping[int, int]]) -> bool:
     """Say whether the paragraphs of a page are those of other pages, and of next to nothing else."""
-    said: set[int] = set()
+    covered: set[int] = set()
     contained = 0
     for paragraphs in others if own else ():
         shared = paragraphs.keys() & own.keys()
-        said |= shared
-        contained += sum(paragraphs[one] for one in shared) > _CONTAINED * sum(paragraphs.values())
-    repeated = sum(own[one] for one in said)
+        covered |= shared
+        contained += sum(paragraphs[paragraph] for paragraph in shared) > _CONTAINED * sum(
+            paragraphs.values()
+        )
+    repeated = sum(own[paragraph] for paragraph in covered)
     return contained >= _FEWEST_REPEATED and repeated >= _REPEATED * sum(own.values())
 
 

@@ -48,9 +48,9 @@ class Linkers:
         self._of_corpus: list[CorpusExtractor[Document]] = []
         self.kept_up: list[UpkeepExtractor] = []
         require_list("extractors", links=chosen)
-        for one in chosen:
-            options = {"site": site} if isinstance(one, str) and one in _SITE_AWARE else {}
-            self._sort(load_extractor(one, **options) if isinstance(one, str) else one)
+        for extractor in chosen:
+            options = {"site": site} if isinstance(extractor, str) and extractor in _SITE_AWARE else {}
+            self._sort(load_extractor(extractor, **options) if isinstance(extractor, str) else extractor)
 
     @property
     def need_corpus(self) -> bool:
@@ -70,10 +70,10 @@ class Linkers:
         """
         taken: dict[str, int] = {}
         return tuple(
-            self._make_document(one, choose_unused_name(_get_chunk_url(one), taken))
-            if isinstance(one, Chunk)
-            else self._copy_document(one)
-            for one in read
+            self._make_document(item, choose_unused_name(_get_chunk_url(item), taken))
+            if isinstance(item, Chunk)
+            else self._copy_document(item)
+            for item in read
         )
 
     def _make_document(self, chunk: Chunk, id: str) -> Document:

@@ -80,18 +80,18 @@ class FolderSearch:
         """Note what a folder holds, and return the folders in it."""
         try:
             with os.scandir(self.folder.path / lead) as entries:
-                found = list(entries)
+                contents = list(entries)
         except OSError as error:
             self._say(lead or ".", f"the folder cannot be read: {error.strerror or error}", hides=lead)
             return []
-        if lead and not found:
+        if lead and not contents:
             reason = "the folder is empty; what was stored of it is kept, in case it is not mounted"
             self.problems.append(
                 BadInput(name=quote_path(lead), reason=reason, hides=(quote_path(lead),), guessed=True)
             )
-        if not _SPHINX.isdisjoint(entry.name for entry in found):
+        if not _SPHINX.isdisjoint(entry.name for entry in contents):
             self.built.add(lead)
-        return [folder for entry in found for folder in self._entry(entry, f"{lead}{entry.name}")]
+        return [folder for entry in contents for folder in self._entry(entry, f"{lead}{entry.name}")]
 
     def _is_page(self, path: PurePosixPath) -> bool:
         suffix = get_suffix(path.name)
@@ -251,13 +251,13 @@ def list_pages(folder: Folder, suffixes: AbstractSet[str] = SITE_SUFFIXES) -> Li
         waiting.extend(search.look_into(waiting.pop()))
     search.names.sort()
     search.problems.sort(key=lambda problem: problem.name)
-    known, in_language = set(search.names), _choose_languages(search.names)
-    for name in [name for name in search.names if _has_html(name, known)]:
+    names, in_language = set(search.names), _choose_languages(search.names)
+    for name in [name for name in search.names if _has_html(name, names)]:
         search.names.remove(name)
         search.aside[f"{TEXT_SUFFIX} beside HTML of its name"] += 1
     files = tuple(
         PageFile(
-            folder=folder, page=name, url=quote_path(name), aliases=_find_aliases(name, known, in_language)
+            folder=folder, page=name, url=quote_path(name), aliases=_find_aliases(name, names, in_language)
         )
         for name in search.names
     )
@@ -323,27 +323,29 @@ def _sample_files(files: Sequence[PageFile]) -> Sequence[PageFile]:
 
 def _choose_agreed(found: Iterable[str | None], files: Sequence[PageFile]) -> tuple[str, ...]:
     """Return the most frequent value, if most pages that have one agree and more than a planted few do."""
-    said = list(found)
-    votes = Counter(filter(None, said)).most_common(1)
+    values = list(found)
+    votes = Counter(filter(None, values)).most_common(1)
     most, count = votes[0] if votes else ("", 0)
     sample = len(_sample_files(files))
-    return (most,) if 2 * count > len(said) and 4 * count >= sample and count >= min(2, sample) else ()
+    return (most,) if 2 * count > len(values) and 4 * count >= sample and count >= min(2, sample) else ()
 
 
 def _choose_languages(names: Iterable[str]) -> dict[str, str]:
     """Return the file that stands for ``page.html``, of ``page.html.de`` and ``page.html.en``: English."""
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for name in names:
         plain, language = splitext(name)
-        if get_suffix(name) != language.lower() and (plain not in found or language == ".en"):
-            found[plain] = name
-    return found
+        if get_suffix(name) != language.lower() and (plain not in files or language == ".en"):
+            files[plain] = name
+    return files
 
 
 def _has_html(name: str, known: AbstractSet[str]) -> bool:
     """Say whether a file of text is also there as HTML, of which it probably is the source."""
     stem, suffix = splitext(name)
-    return suffix.lower() == TEXT_SUFFIX and any(f"{stem}{one}" in known for one in HTML_SUFFIXES)
+    return suffix.lower() == TEXT_SUFFIX and any(
+        f"{stem}{html_suffix}" in known for html_suffix in HTML_SUFFIXES
+    )
 
 
 def _find_aliases(name: str, known: set[str], in_language: Mapping[str, str]) -> tuple[str, ...]:

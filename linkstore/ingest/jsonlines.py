@@ -179,10 +179,10 @@ def _iter_lines(
 def _find_claims(fields: Mapping[str, Any], site: Site) -> Iterator[str]:
     """Yield the absolute URLs that a line claims for its document: its ``url`` and incoming links."""
     metadata = fields.get("metadata")
-    given = (fields.get("links"), metadata.get(LINKS_KEY) if isinstance(metadata, dict) else None)
+    lists = (fields.get("links"), metadata.get(LINKS_KEY) if isinstance(metadata, dict) else None)
     tags = [
         link.get("tag")
-        for links in given
+        for links in lists
         for link in (links if isinstance(links, list) else ())
         if isinstance(link, dict) and link.get("kind") == HYPERLINK and link.get("direction") != "out"
     ]
@@ -228,7 +228,7 @@ def make_row_document(
     links = (
         *parse_links(metadata, id),
         *(make_incoming_links(own, site) if answers else ()),
-        *filter(None, (_make_link(one, url, site) for one in _get_field(fields, "links", list, []))),
+        *filter(None, (_make_link(link, url, site) for link in _get_field(fields, "links", list, []))),
     )
     kept = (link for link in links if not (link.leads_in and link.tag in refused))
     metadata[LINKS_KEY] = [link.to_dict() for link in merge_links(kept)]

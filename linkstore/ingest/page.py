@@ -88,16 +88,16 @@ class LlmsTxtSource(PathSettings):
         for href in find_named_pages(written):
             path = unquote(urlsplit(href).path).lstrip("/").removeprefix("./")
             tried = (path, f"{path.rstrip('/')}/index.html".lstrip("/"), f"{path}.html", f"{path}.md")
-            page = next((one for one in tried if one in files), None)
+            page = next((candidate for candidate in tried if candidate in files), None)
             if page is None:
                 problems.append(BadInput(name=href, reason="the list names it, and it is not in the folder"))
                 continue
             original = find_original(files[page].url)
             aliases = (original,) if original and unquote(original) not in files else ()
             chosen[page] = replace(files[page], aliases=(*files[page].aliases, *aliases))
-        found = tuple(chosen[page] for page in sorted(chosen))
+        pages = tuple(chosen[page] for page in sorted(chosen))
         yield FolderPages(
-            self, replace(listed, files=found, problems=(*listed.problems, *problems), unread={})
+            self, replace(listed, files=pages, problems=(*listed.problems, *problems), unread={})
         )
 
 

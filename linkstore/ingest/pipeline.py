@@ -413,8 +413,8 @@ class _LastRun:
 
     def lacks(self, page: SourcePage) -> bool:
         """Say whether a page is not stored as it would be now."""
-        known = self.known.get(page.url)
-        return known is None or known not in {page.digest, page.stored_as}
+        stored = self.known.get(page.url)
+        return stored is None or stored not in {page.digest, page.stored_as}
 
     def note_offered(self, page: str, offered: BadInput | ReadPage | None) -> None:
         """Note that a page was offered; a stored one stays, unless it was read and has no text any more."""

@@ -177,8 +177,8 @@ class _Record:
         """Return the page that is the document."""
         metadata = {**self.metadata, LINKS_KEY: [link.to_dict() for link in merge_links(self.links)]}
         stored = Document(id=self.id, page_content=self.text, metadata=metadata)
-        said = (self.text.encode(errors="replace"), orjson.dumps(metadata))
-        digest = xxhash.xxh3_128_hexdigest(b"\0".join(said))
+        content = (self.text.encode(errors="replace"), orjson.dumps(metadata))
+        digest = xxhash.xxh3_128_hexdigest(b"\0".join(content))
         return SourcePage(url=self.id, digest=digest, read=partial(_list_document, stored))
 
 
@@ -229,9 +229,12 @@ def _link_in_order(first: _Record, second: _Record) -> None:
         return
     overlap = count_overlap(first.text, second.text)
     data = {OVERLAP: overlap} if overlap else None
-    for record, other, label, said in ((first, second, "next", None), (second, first, "previous", data)):
+    for record, other, label, overlap_data in (
+        (first, second, "next", None),
+        (second, first, "previous", data),
+    ):
         if not any(link.kind == SECTION and link.label == label for link in record.links):
-            record.links.append(Link.outgoing(kind=SECTION, tag=other.id, label=label, data=said))
+            record.links.append(Link.outgoing(kind=SECTION, tag=other.id, label=label, data=overlap_data))
             other.links.append(Link.incoming(kind=SECTION, tag=other.id))
 
 

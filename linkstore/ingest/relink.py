@@ -177,8 +177,8 @@ class CorpusLinks:
                 touched.add(document.id or "")
         ids = sorted(touched)
         batches = split_batches(ids, _BATCH)
-        found = (document for batch in batches for document in self._store.get_by_ids(batch))
-        return _replace_changed_links(self._store, self._extractors, found, total)
+        documents = (document for batch in batches for document in self._store.get_by_ids(batch))
+        return _replace_changed_links(self._store, self._extractors, documents, total)
 
 
 def _replace_changed_links(

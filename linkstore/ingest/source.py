@@ -344,8 +344,8 @@ class RemovalRefusedError(IndexingError):
 def count_dangling(survey: Survey, kind: str = "hyperlink") -> Dangling:
     """Count the dangling links of a kind, by where they lead."""
     counts = {True: 0, False: 0}
-    for found, tag, links in survey.dangling:
-        if found == kind:
+    for dangling_kind, tag, links in survey.dangling:
+        if dangling_kind == kind:
             counts[is_internal_tag(tag)] += links
     return Dangling(internal=counts[True], external=counts[False])
 
@@ -402,10 +402,10 @@ def _compare(pages: Mapping[str, str], source: OpenedSource, name: str) -> Stale
     site = source.site
     stored = {page: digest.partition(":")[2] for page, digest in pages.items()}
     lead = site.place("")
-    known = {page.removeprefix(lead): digest for page, digest in stored.items()}
+    digests = {page.removeprefix(lead): digest for page, digest in stored.items()}
     left, hidden, unchanged = set(stored), set[str](), 0
     changed, added, unread = set[str](), set[str](), set[tuple[str, str]]()
-    for offered in source.pages(known):
+    for offered in source.pages(digests):
         page = site.place(offered.name)
         if isinstance(offered, SourcePage):
             left.discard(page)

@@ -70,9 +70,9 @@ def read_text_page(content: bytes, *, encoding: str | None = None) -> PageConten
     Raises:
         UnreadablePageError: If the page is binary, mostly not in its encoding, or without text.
     """
-    found = decode_page(content, encoding)
-    text = found.text.replace("\r\n", "\n").replace("\f", "\n\n").strip("\n")
-    paragraphs = [one.strip("\n") for one in _BETWEEN_PARAGRAPHS.split(text) if one.strip()]
+    decoded = decode_page(content, encoding)
+    text = decoded.text.replace("\r\n", "\n").replace("\f", "\n\n").strip("\n")
+    paragraphs = [paragraph.strip("\n") for paragraph in _BETWEEN_PARAGRAPHS.split(text) if paragraph.strip()]
     if not paragraphs:
         raise EmptyPageError("it has no text")
     title, underline = (*paragraphs[0].split("\n"), "")[:2]
@@ -89,7 +89,7 @@ def read_text_page(content: bytes, *, encoding: str | None = None) -> PageConten
         for paragraph in paragraphs
         if paragraph.strip()
     ]
-    return PageContent(title=title, blocks=tuple(blocks), replaced=found.replaced, guessed=found.guessed)
+    return PageContent(title=title, blocks=tuple(blocks), replaced=decoded.replaced, guessed=decoded.guessed)
 
 
 def _find_links(text: str) -> Iterator[Hyperlink]:
@@ -125,17 +125,17 @@ def read_notebook_page(content: bytes) -> PageContent:
 def _write_cell(cell: Any, language: str) -> str:
     """Return a cell as Markdown, empty if it shows nothing."""
     source = cell.get("source") if isinstance(cell, dict) else None
-    text = "".join(filter(lambda one: isinstance(one, str), source)) if isinstance(source, list) else source
+    text = "".join(filter(lambda line: isinstance(line, str), source)) if isinstance(source, list) else source
     if not isinstance(text, str) or not text.strip():
         return ""
     if cell.get("cell_type") == "markdown":
         return text
-    longest = max((len(found) for found in _FENCE.findall(text)), default=2)
+    longest = max((len(ticks) for ticks in _FENCE.findall(text)), default=2)
     fence = "`" * max(3, longest + 1)
     code = f"{fence}{language if cell.get('cell_type') == 'code' else ''}\n{text}\n{fence}"
     outputs = cell.get("outputs")
-    said = "\n".join(filter(None, map(_read_output, outputs if isinstance(outputs, list) else ())))
-    return f"{code}\n\n```````\n{said}\n```````" if said else code
+    output = "\n".join(filter(None, map(_read_output, outputs if isinstance(outputs, list) else ())))
+    return f"{code}\n\n```````\n{output}\n```````" if output else code
 
 
 def _read_output(output: Any) -> str:
@@ -143,10 +143,12 @@ def _read_output(output: Any) -> str:
     if not isinstance(output, dict):
         return ""
     data = output.get("data")
-    found = output.get("text") if output.get("output_type") == "stream" else None
+    content = output.get("text") if output.get("output_type") == "stream" else None
     if isinstance(data, dict) and not any(kind.startswith("image/") for kind in data):
-        found = data.get("text/plain")
-    text = "".join(filter(lambda one: isinstance(one, str), found)) if isinstance(found, list) else found
+        content = data.get("text/plain")
+    text = (
+        "".join(filter(lambda line: isinstance(line, str), content)) if isinstance(content, list) else content
+    )
     text = _COLOURS.sub("", text).strip("\n") if isinstance(text, str) else ""
     return text if len(text) <= _LONGEST_OUTPUT else f"{text[:_LONGEST_OUTPUT]}…"
 
@@ -166,14 +168,14 @@ def read_rst_page(content: bytes, *, encoding: str | None = None) -> PageContent
         from docutils.core import publish_parts
     except ImportError as error:
         raise MissingExtraError("reading reStructuredText", "rst") from error
-    found = decode_page(content, encoding)
-    text = "\n".join(_read_sphinx(_ROLE.sub(_write_role, found.text.expandtabs()).split("\n")))
+    decoded = decode_page(content, encoding)
+    text = "\n".join(_read_sphinx(_ROLE.sub(_write_role, decoded.text.expandtabs()).split("\n")))
     try:
         html = publish_parts(text, writer="html5", settings_overrides=_SETTINGS)["whole"]
     except Exception as error:
         raise UnreadablePageError(f"docutils cannot read it: {type(error).__name__}: {error}") from error
     page = read_page_content(parse_page(str(html)))
-    return replace(page, replaced=found.replaced, guessed=found.guessed)
+    return replace(page, replaced=decoded.replaced, guessed=decoded.guessed)
 
 
 def _write_role(found: re.Match[str]) -> str:
@@ -216,8 +218,8 @@ def _read_sphinx(lines: list[str]) -> Iterator[str]:
                 at += 1
             yield ""
         elif match[3].strip():
-            said = f"{match[2]} " if match[2] in _SAID else ""
-            yield f"{match[1]}{said}{match[3].strip()}"  # a term, for what is below it is indented
+            label = f"{match[2]} " if match[2] in _SAID else ""
+            yield f"{match[1]}{label}{match[3].strip()}"  # a term, for what is below it is indented
             at += at < len(lines) and not lines[at].strip()
         else:
             yield f"{match[1]}.. container:: {match[2].replace(':', '-')}"

@@ -63,10 +63,10 @@ class SiteNames:
 
     def learn(self, url: str, titles: Iterable[str]) -> None:
         """Count the titles of one more page."""
-        said = {"", *(part for title in titles for part in _SITE.split(title.casefold())[::2])}
+        parts = {"", *(part for title in titles for part in _SITE.split(title.casefold())[::2])}
         for folder in _list_folders(url):
             count = self._parts.setdefault(folder, Counter())
-            count.update(said)
+            count.update(parts)
             if len(count) > _MOST_PARTS:
                 self._parts[folder] = Counter({part: pages for part, pages in count.items() if pages > 1})
 
@@ -127,9 +127,9 @@ class PageTitles:
     def describe(self, url: str) -> str:
         """Return what of this the title of a page depends on, as a text for its digest."""
         titles = sorted(self._titles.get(url, ()))
-        told = [(title in self._shared, self.make_descriptive(title, url)) for title in titles]
+        descriptions = [(title in self._shared, self.make_descriptive(title, url)) for title in titles]
         chosen = len(titles) > 1 and len(self._titles) > 1
-        return f"{chosen}{told}"
+        return f"{chosen}{descriptions}"
 
     def choose(self, page: PageContent, url: str) -> PageContent:
         """Return a page with its own title: its main heading, or its ``<title>``.
@@ -178,7 +178,7 @@ class PageTitles:
 
 def _agree(title: str, named: str) -> bool:
     """Say whether two titles have more than half of the words of the shorter one in common."""
-    words, others = ({word for word in tokenize(one) if word not in STOP_WORDS} for one in (title, named))
+    words, others = ({word for word in tokenize(text) if word not in STOP_WORDS} for text in (title, named))
     return 2 * len(words & others) > min(len(words), len(others))
 
 
@@ -225,4 +225,4 @@ def find_titles(head: str, *, markdown: bool = False) -> frozenset[str]:
         written = [
             unescape(_TAGS.sub("", match[2] or match[3] or "")) for match in _HTML_TITLE.finditer(head)
         ]
-    return frozenset(filter(None, (fold_whitespace(one).strip(_AROUND) for one in written)))
+    return frozenset(filter(None, (fold_whitespace(text).strip(_AROUND) for text in written)))

@@ -85,7 +85,7 @@ def watch_folder(
     unwatched = [*ignore, place] if isinstance(place, Path) else ignore  # a run changes the store's own files
 
     def is_deleted(page: str) -> bool:
-        return page in deleted or any(page.startswith(f"{one}/") for one in deleted)
+        return page in deleted or any(page.startswith(f"{name}/") for name in deleted)
 
     first = True
     for settled in _wait_for_changes(folder, unwatched, stop or Event(), deleted):
@@ -121,7 +121,7 @@ def _wait_for_changes(
     except ImportError as error:
         raise MissingExtraError("watching a folder", "watch") from error
 
-    ignored = [Path(one).resolve() for one in ignore]
+    ignored = [Path(place).resolve() for place in ignore]
 
     def is_watched(_: object, changed: str) -> bool:
         return not any(Path(changed).is_relative_to(path) for path in ignored)
@@ -149,8 +149,8 @@ def _wait_for_changes(
                     yield False
                 elif deleted and since is None and time.monotonic() - last > SETTLED_SECONDS:
                     yield True
-                if (found := _identify(folder)) != watched:  # as where a site is built anew
-                    if found is None:
+                if (identity := _identify(folder)) != watched:  # as where a site is built anew
+                    if identity is None:
                         yield False  # the run says that it is gone
                     break
 
@@ -165,10 +165,10 @@ def _note_deleted(paths: Iterable[Path], root: Path, deleted: set[str]) -> None:
 def _identify(folder: Path) -> tuple[int, int] | None:
     """Return what tells a folder from another one at its path, None if there is none."""
     try:
-        found = folder.stat()
+        status = folder.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _log(result: Summary | LinkStoreError) -> None:

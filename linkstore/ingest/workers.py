@@ -98,8 +98,8 @@ def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
     """
     try:
         with infrequent_gc():
-            found = read()
-            documents = linkers.make_documents(found)
+            parts = read()
+            documents = linkers.make_documents(parts)
     except (UnreadablePageError, LinkError) as error:
         return ReadPage(problem=str(error), empty=isinstance(error, EmptyPageError))
     except LinkStoreError:
@@ -109,7 +109,7 @@ def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
     except Exception as error:  # noqa: BLE001 (see above)
         _LOG.info("reading %s failed", url, exc_info=True)
         return ReadPage(problem=f"reading it failed: {type(error).__name__}: {error}")
-    page = found[0].page if found and isinstance(found[0], Chunk) else None
+    page = parts[0].page if parts and isinstance(parts[0], Chunk) else None
     problem = None if documents else "it has no text"
     return ReadPage(documents=documents, page=page, problem=problem, empty=not documents)
 
@@ -414,9 +414,9 @@ def _read_packed(page: bytes, reader: object, linkers: Linkers, seconds: float) 
     try:
         if _HAS_TIMERS:
             signal.setitimer(signal.ITIMER_PROF, seconds)  # SIGPROF ends a process
-        url, read, given, named = pickle.loads(page)  # noqa: S301 - from the process that started this one
+        url, read, args, named = pickle.loads(page)  # noqa: S301 - from the process that started this one
         call = getattr(reader, read) if isinstance(read, str) else read
-        return _pack_reply(read_page(url, partial(call, *given, **named), linkers))
+        return _pack_reply(read_page(url, partial(call, *args, **named), linkers))
     except Exception:  # noqa: BLE001 - the page is read again where the run is, which raises it there
         return b""
     finally:

@@ -208,8 +208,8 @@ class Writer:
 
     def _write(self, batch: Batch) -> WriteCounts:
         store = _STORES.get(self)
-        given, vectors = batch
-        documents = given
+        all_documents, vectors = batch
+        documents = all_documents
         if vectors is None:
             stored = {
                 id.id: pack_document(id)
@@ -219,14 +219,14 @@ class Writer:
                 document for document in documents if stored.get(document.id) != pack_document(document)
             ]
         written = store.put_documents(documents, vectors=vectors)
-        return written + WriteCounts(unchanged=len(given) - len(documents))
+        return written + WriteCounts(unchanged=len(all_documents) - len(documents))
 
 
 def _find_problems(store: LinkStore, sampled: Sequence[Record]) -> Iterator[tuple[str, str]]:
     """Yield the ids of stored documents with a wrong vector or missing links, and the problem."""
     texts = [record for record in sampled if record.text.strip()]
-    given = store.embeddings.embed_documents([text.text for text in texts]) if texts else []
-    for record, vector in zip(texts, given, strict=True):
+    vectors = store.embeddings.embed_documents([text.text for text in texts]) if texts else []
+    for record, vector in zip(texts, vectors, strict=True):
         alike = float(cosine_similarities(normalize_vectors([vector]), record.vector)[0])
         if alike < MIN_COSINE:
             yield record.id, f"its vector is not that of its text: their cosine is {alike:.3f}"
@@ -248,21 +248,21 @@ def _find_missing_groups(record: Record) -> Plan[list[str]]:
             }
         )
         refs: Ints = (yield from ask(Resolve(tags=tuple(own)))) if own else np.empty(0, np.int64)
-        known = np.flatnonzero(refs >= 0)
+        existing = np.flatnonzero(refs >= 0)
         reached = yield from ask(
-            Members(groups=refs[known], side=side, take=_LARGEST_GROUP, cap=_LARGEST_GROUP)
+            Members(groups=refs[existing], side=side, take=_LARGEST_GROUP, cap=_LARGEST_GROUP)
         )
         ids = yield from ask(Ids(refs=reached.refs))
         there = {at for at, id in zip(reached.group.tolist(), ids, strict=True) if id == record.id}
         there.update(np.flatnonzero(reached.sizes > _LARGEST_GROUP).tolist())
-        found = {int(known[at]) for at in there}
-        missing += [f"{kind} {tag!r}" for at, (kind, tag) in enumerate(own) if at not in found]
+        linked = {int(existing[at]) for at in there}
+        missing += [f"{kind} {tag!r}" for at, (kind, tag) in enumerate(own) if at not in linked]
     return missing
 
 
 def _open(writer: Writer, *, create: bool) -> LinkStore:
-    place, given = str(writer.place), writer.embedding
-    embedding = get_embedding(given) if isinstance(given, str) else given
+    place, model = str(writer.place), writer.embedding
+    embedding = get_embedding(model) if isinstance(model, str) else model
     try:
         if "://" in place:
             from linkstore.store.cassandra import make_url_backend
@@ -357,13 +357,13 @@ def split_rows(
     """
     seen: set[bytes] = set()
     documents: list[Document] = []
-    given: list[Any] = []
+    batch_vectors: list[Any] = []
     size = 0
 
     def take() -> Batch:
-        nonlocal documents, given, size
-        batch = documents, as_matrix(given) if given else None
-        documents, given, size = [], [], 0
+        nonlocal documents, batch_vectors, size
+        batch = documents, as_matrix(batch_vectors) if batch_vectors else None
+        documents, batch_vectors, size = [], [], 0
         return batch
 
     for number, (row, beside) in enumerate(_list_rows(rows, vectors), start=1):
@@ -381,9 +381,9 @@ def split_rows(
         if documents and (len(documents) == most_rows or size + own > most_bytes):
             yield take()
         documents.append(document)
-        given += [] if vector is None else [vector]
+        batch_vectors += [] if vector is None else [vector]
         size += own
-        if len(given) not in {0, len(documents)}:
+        if len(batch_vectors) not in {0, len(documents)}:
             raise DocumentError(f"row {number}: give a vector with each row, or with none")
     if documents:
         yield take()
@@ -417,23 +417,23 @@ def _list_rows(rows: Any, vectors: Floats | None) -> Iterator[tuple[Any, Any]]:
     if vectors is None:
         yield from ((row, None) for row in plain)
         return
-    given = as_matrix(vectors)
-    if not isinstance(listed, Sized) or len(listed) != len(given):
+    matrix = as_matrix(vectors)
+    if not isinstance(listed, Sized) or len(listed) != len(matrix):
         count = len(listed) if isinstance(listed, Sized) else "an iterator of"
         raise DocumentError(
-            f"got {count} rows and {len(given)} vectors; pass a list, and a vector for each row"
+            f"got {count} rows and {len(matrix)} vectors; pass a list, and a vector for each row"
         )
-    yield from zip(plain, given, strict=True)
+    yield from zip(plain, matrix, strict=True)
 
 
 def _read_row(row: Any, metadata: Sequence[str], where: str) -> Document:
     """Return the document of a row."""
     if not isinstance(row, Document | Mapping):
         raise ArgumentError(f"{where} is {repr(row)[:200]}; give Documents or dicts")
-    given = {} if isinstance(row, Document) else {key: row[key] for key in row if key != VECTOR}
-    if is_too_deep(given):
+    fields = {} if isinstance(row, Document) else {key: row[key] for key in row if key != VECTOR}
+    if is_too_deep(fields):
         raise DocumentError(f"{where} has lists or dicts nested more than {MAX_NESTING} deep")
-    cells = {key: _clean(cell) for key, cell in given.items()}
+    cells = {key: _clean(cell) for key, cell in fields.items()}
     id = row.id if isinstance(row, Document) else cells.pop("id", None)
     id = str(id) if isinstance(id, int) and not isinstance(id, bool) else id
     if not isinstance(id, str) or not id.strip():
@@ -471,7 +471,7 @@ def _clean(cell: Any) -> Any:
     if isinstance(cell, float) and isnan(cell):
         return None
     if isinstance(cell, list):
-        return [_clean(one) for one in cell]
+        return [_clean(item) for item in cell]
     if isinstance(cell, dict):  # of a column of structures, in which each has the fields of all
-        return {key: found for key, one in cell.items() if (found := _clean(one)) is not None}
+        return {key: cleaned for key, value in cell.items() if (cleaned := _clean(value)) is not None}
     return cell

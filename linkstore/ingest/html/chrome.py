@@ -65,9 +65,9 @@ class Chrome:
     @cached_property
     def digest(self) -> str:
         """A text that is the same for the same blocks, in every process."""
-        found = [sorted(blocks) for blocks in (self.heads, self.tails, self.boxes)]
-        said = repr(found) if any(found) else ""
-        return xxhash.xxh3_64_hexdigest(said.encode(errors="replace"))
+        groups = [sorted(blocks) for blocks in (self.heads, self.tails, self.boxes)]
+        text = repr(groups) if any(groups) else ""
+        return xxhash.xxh3_64_hexdigest(text.encode(errors="replace"))
 
     @classmethod
     def find(cls, pages: Sequence[PageContent], *, banners: bool = True) -> Chrome:
@@ -195,7 +195,7 @@ def read_inventory(content: bytes) -> Mapping[str, Mapping[str, list[str]]]:
         raise UnreadablePageError(f"it cannot be unpacked: {error}") from error
     if unpacking.unconsumed_tail:
         raise UnreadablePageError(f"it unpacks to more than {LARGEST_INVENTORY:,} bytes")
-    found: dict[str, dict[str, list[str]]] = {}
+    names: dict[str, dict[str, list[str]]] = {}
     for line in unpacked.decode(errors="replace").splitlines():
         match = _LINE.fullmatch(line.rstrip()) if len(line) <= _LONGEST_LINE else None
         if match is None or match["domain"] in _OTHER_DOMAINS:
@@ -203,5 +203,5 @@ def read_inventory(content: bytes) -> Mapping[str, Mapping[str, list[str]]]:
         name, uri = match["name"], match["uri"]
         page, _, fragment = (f"{uri[:-1]}{name}" if uri.endswith("$") else uri).partition("#")
         if fragment:
-            found.setdefault(page, {}).setdefault(normalize_fragment(fragment), []).append(name)
-    return found
+            names.setdefault(page, {}).setdefault(normalize_fragment(fragment), []).append(name)
+    return names

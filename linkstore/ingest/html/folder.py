@@ -318,35 +318,35 @@ class FolderPages:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
         chrome = self._find_chrome(file)
         framed = chrome.digest if chrome else ""
-        said = f"{self._salt}{known_as}{framed}{self._titles.describe(file.url)}"
-        digest = xxhash.xxh3_128(said.encode(errors="replace"))
+        settings = f"{self._salt}{known_as}{framed}{self._titles.describe(file.url)}"
+        digest = xxhash.xxh3_128(settings.encode(errors="replace"))
         digest.update(content)
         return digest.hexdigest()
 
     def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
-        found = self._titles.choose(self._read(file, content), file.url)
+        page_content = self._titles.choose(self._read(file, content), file.url)
         chrome = self._find_chrome(file)
-        found = chrome.without(found) if chrome else found
-        found = self._titles.disambiguate(found, file.url)
+        page_content = chrome.without(page_content) if chrome else page_content
+        page_content = self._titles.disambiguate(page_content, file.url)
         old = self._old_names(file)
-        canonical = self._canonical(file, found)
+        canonical = self._canonical(file, page_content)
         believed = canonical is not None and self._claims.trusts(canonical)
         known_as: tuple[str, ...] = ()
-        if believed and canonical is not None and found.canonical is not None:
-            known_as = (found.canonical if "://" in found.canonical else canonical,)
+        if believed and canonical is not None and page_content.canonical is not None:
+            known_as = (page_content.canonical if "://" in page_content.canonical else canonical,)
         page = Page(
             url=file.url,
-            title=found.title,
-            base=found.base,
+            title=page_content.title,
+            base=page_content.base,
             aliases=(*file.aliases, *known_as, *old.get("", ())),
-            left_out=found.left_out,
-            replaced=found.replaced,
-            guessed=found.guessed,
-            metadata=found.metadata,
-            problem=found.problem,
+            left_out=page_content.left_out,
+            replaced=page_content.replaced,
+            guessed=page_content.guessed,
+            metadata=page_content.metadata,
+            problem=page_content.problem,
             disbelieved=() if canonical is None or believed else (canonical,),
         )
-        chunks = make_chunks(page, found.blocks, self._settings.limits)
+        chunks = make_chunks(page, page_content.blocks, self._settings.limits)
         return add_incoming_links(chunks, {"hyperlink": old, SYMBOL: self._symbols.get(file.url, {})})
 
     def _read(self, file: PageFile, content: bytes) -> PageContent:

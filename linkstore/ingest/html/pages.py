@@ -223,17 +223,17 @@ def _find_paragraphs(blocks: Sequence[Block], inside: frozenset[int]) -> frozens
     An element is called an article or a body for other reasons too, so that what stands beside it may belong
     to it.
     """
-    found: set[int] = set()
+    prose: set[int] = set()
     for at, block in enumerate(blocks):
         if at in inside or block.level:
             continue
         linked = count_linked(block)
         code = "\n" in block.text and not block.tight and not linked
         if code or is_prose(block.text, count_letters(block.text) - linked, linked):
-            found.add(at)
+            prose.add(at)
             if at and blocks[at - 1].level:
-                found.add(at - 1)
-    return frozenset(found - inside)
+                prose.add(at - 1)
+    return frozenset(prose - inside)
 
 
 def _is_bare(blocks: Sequence[Block], noise: Noise) -> bool:
@@ -243,9 +243,9 @@ def _is_bare(blocks: Sequence[Block], noise: Noise) -> bool:
 
 def _find_main(tree: Tree) -> dict[int, float]:
     """Return the elements that may be the main content, the most certain first, with their minimum share."""
-    found = {node.mem_id: node for node in tree.css(", ".join(_MAIN)) if node.tag != "body"}
+    candidates = {node.mem_id: node for node in tree.css(", ".join(_MAIN)) if node.tag != "body"}
     named = (
-        ([id for id, node in found.items() if node.css_matches(selector)], share)
+        ([id for id, node in candidates.items() if node.css_matches(selector)], share)
         for selector, share in _MAIN.items()
     )
     return {nodes[0]: share for nodes, share in named if len(nodes) == 1}
@@ -262,7 +262,7 @@ def _choose_title(named: str, blocks: Sequence[Block], given: str) -> str:
     """
     headings = [block for block in blocks if block.level]
     tops = [block.text for block in headings if block.level == 1]
-    said = next((block.text for block in headings if block.tag == TITLE), "")
+    title = next((block.text for block in headings if block.tag == TITLE), "")
     first = [
         block.text
         for block in headings[:1]
@@ -272,4 +272,4 @@ def _choose_title(named: str, blocks: Sequence[Block], given: str) -> str:
         and (named or sum((len(tops) == 1, block is blocks[0])) > bool(given))
     ]
     begun = (text for text in tops if named.startswith(text) and _AFTER_TITLE.match(named, len(text)))
-    return said or next(begun, "") or next(iter(first), "") or given or named
+    return title or next(begun, "") or next(iter(first), "") or given or named

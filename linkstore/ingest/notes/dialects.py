@@ -141,9 +141,9 @@ def _find_statement_end(text: str, start: int, *, sure: bool) -> tuple[int, bool
         elif token[0] in ")]}":
             depth -= 1
         elif token[0] == "\n":
-            said, line = text[line : token.start()].rstrip(), token.end()
+            statement, line = text[line : token.start()].rstrip(), token.end()
             ends = _BLANK.match(text, line) is not None
-            if depth <= 0 and (ends or not (_GOES_ON.search(said) or _CONTINUES.match(text, line))):
+            if depth <= 0 and (ends or not (_GOES_ON.search(statement) or _CONTINUES.match(text, line))):
                 return line, sure
             block = line if ends and block is None else block
             if ends and not sure:
@@ -244,13 +244,13 @@ def _replace_tag(found: re.Match[str], open_links: list[str]) -> str:
     target = next(filter(None, map(values.get, ("href", "to"))), None)
     title = next(filter(None, map(values.get, ("title", "label", "name"))), None) or ""
     if target is None:
-        said = escape(title)
+        label = escape(title)
     elif found["empty"] or title:
-        said = f'<a href="{escape(target)}">{escape(title)}</a>'
+        label = f'<a href="{escape(target)}">{escape(title)}</a>'
     else:
         open_links.append(name)
         return f'<a href="{escape(target)}">'
-    return f"\n\n{said}\n\n" if alone else said
+    return f"\n\n{label}\n\n" if alone else label
 
 
 def _read_literal(value: str) -> str | None:

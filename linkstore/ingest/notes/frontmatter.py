@@ -75,11 +75,11 @@ def _make_plain_value(value: Any, budget: Iterator[int], depth: int) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {str(key): _make_plain_value(one, budget, depth + 1) for key, one in value.items()}
+        return {str(key): _make_plain_value(item, budget, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_make_plain_value(one, budget, depth + 1) for one in value]
+        return [_make_plain_value(item, budget, depth + 1) for item in value]
     if isinstance(value, AbstractSet):
-        return [_make_plain_value(one, budget, depth + 1) for one in sorted(value, key=str)]
+        return [_make_plain_value(item, budget, depth + 1) for item in sorted(value, key=str)]
     text = value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)
     return replace_surrogates(text)
 
@@ -219,11 +219,11 @@ def _list_names(
     fields: Mapping[str, Any], keys: Iterable[str], apart: re.Pattern[str] | None = None
 ) -> tuple[str, ...]:
     """Return the names under these keys: in a list, or alone in a string, or in one string set apart."""
-    found: list[str] = []
+    names: list[str] = []
     for key in keys:
         value = fields.get(key)
         values = value if isinstance(value, list) else [value]
-        for one in values:
-            if isinstance(one, str | int | float) and not isinstance(one, bool):
-                found.extend(apart.split(str(one)) if apart and value is one else [str(one)])
-    return tuple(dict.fromkeys(name for one in found if (name := one.strip())))
+        for item in values:
+            if isinstance(item, str | int | float) and not isinstance(item, bool):
+                names.extend(apart.split(str(item)) if apart and value is item else [str(item)])
+    return tuple(dict.fromkeys(name for text in names if (name := text.strip())))

@@ -107,7 +107,7 @@ def slug(heading: str) -> str:
     """
 
     def keep_marks(found: re.Match[str]) -> str:
-        return "".join(one for one in found[0] if category(one)[0] == "M")
+        return "".join(character for character in found[0] if category(character)[0] == "M")
 
     return _NOT_IN_SLUGS.sub(keep_marks, heading.strip().lower()).replace(" ", "-")
 
@@ -240,10 +240,10 @@ class _Rewriter:
         href = unescape(match[0]) if match else ""
         if href.startswith(_QUOTED_MARK):
             label = None if text.startswith(MARK) else unescape(text)
-            led, said = self._dialect.resolve(_read_target(href), label)
+            led, display = self._dialect.resolve(_read_target(href), label)
             self._out.append("" if led is None else f'<a href="{escape(led)}">')
             self._closing.append("" if led is None else "</a>")
-            return text if said is None else escape(said, quote=False)
+            return text if display is None else escape(display, quote=False)
         followed = escape(self._dialect.follow(href))
         self._out.append(f"{tag[: match.start()]}{followed}{tag[match.end() :]}" if match else tag)
         self._closing.append("</a>")
@@ -257,8 +257,8 @@ class _Rewriter:
             return
         label = None if match[2].startswith(MARK) else unescape(match[2])
         target = _read_target(unescape(match[1]))
-        led, said = self._dialect.resolve(target, label)
-        text = escape(label or "" if said is None else said, quote=False)
+        led, display = self._dialect.resolve(target, label)
+        text = escape(label or "" if display is None else display, quote=False)
         if led is None and target.strip():  # a picture, whose label may be a width
             self._out.append(f'<img src="{escape(target)}" alt="{escape(label or "")}">')
         else:

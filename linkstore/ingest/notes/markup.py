@@ -107,8 +107,8 @@ class NoteIndex:
             page: The path of the note it is written in.
         """
         path = unquote(path)
-        found = self._at(posixpath.join(posixpath.dirname(page), path)) or self._routes.find(path, page)
-        return found or (None if path.startswith("/") else self.resolve_name(path, page))
+        note = self._at(posixpath.join(posixpath.dirname(page), path)) or self._routes.find(path, page)
+        return note or (None if path.startswith("/") else self.resolve_name(path, page))
 
     def _file(self, path: str) -> str | None:
         """Return the note at a path from the root."""
@@ -117,7 +117,7 @@ class NoteIndex:
     def _at(self, path: str) -> str | None:
         """Return the note at a path from the root: a file, or the index of a folder."""
         tried = (path, *(posixpath.join(path, name) for name in _INDEX_NAMES))
-        return next((found for one in tried if (found := self._file(one))), None)
+        return next((note for candidate in tried if (note := self._file(candidate))), None)
 
     def _nearest(self, name: str, page: str) -> str | None:
         """Return the note whose path ends so: in the page's folder, else the one with the shortest path."""
@@ -180,11 +180,11 @@ def find_property_links(value: object, path: str, notes: NoteIndex) -> Iterator[
             if href is not None:
                 yield Hyperlink(href=href, label=label.strip() or _format_target(target))
     elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from find_property_links(one, path, notes)
+        for item in value.values():
+            yield from find_property_links(item, path, notes)
     elif isinstance(value, list):
-        for one in value:
-            yield from find_property_links(one, path, notes)
+        for item in value:
+            yield from find_property_links(item, path, notes)
 
 
 def find_targets(text: str) -> set[str]:
@@ -284,14 +284,14 @@ def _format_target(target: str) -> str:
 def _resolve_wikilink(target: str, page: str, notes: NoteIndex) -> str | None:
     """Return the URL of a wikilink, relative to its page, or None for a file that is not a note."""
     name, _, place = target.partition("#")
-    found = notes.resolve_name(name, page)
+    note = notes.resolve_name(name, page)
     suffix = posixpath.splitext(name.strip())[1]
-    if found is None and suffix and not suffix[1:].isdigit() and " " not in suffix:
-        found = name.strip().lstrip("/")
-        if found.lower().endswith(_MEDIA):
+    if note is None and suffix and not suffix[1:].isdigit() and " " not in suffix:
+        note = name.strip().lstrip("/")
+        if note.lower().endswith(_MEDIA):
             return None
     return _make_note_url(
-        found or f"{name.strip().lstrip('/')}.md", _make_fragment(place.rpartition("#")[2]), page
+        note or f"{name.strip().lstrip('/')}.md", _make_fragment(place.rpartition("#")[2]), page
     )
 
 
@@ -312,7 +312,7 @@ def _mend_href(href: str, page: str, notes: NoteIndex) -> str:
     if fragment != fragment.lower() or " " in fragment:
         fragment = _make_fragment(fragment)
     path, mark, query = address.partition("?")
-    found = notes.resolve_path(path, page) if path else page
-    if found is None or mark:
+    note = notes.resolve_path(path, page) if path else page
+    if note is None or mark:
         return f"{path}{mark}{query}#{quote(fragment)}" if fragment else address
-    return _make_note_url(found, fragment, page)
+    return _make_note_url(note, fragment, page)

@@ -120,7 +120,7 @@ def find_sites(folder: Folder, notes: Iterable[str]) -> tuple[str, ...]:
             above.add(lead)
             lead = posixpath.dirname(lead)
     return tuple(
-        sorted(lead for lead in above if any(folder.has(posixpath.join(lead, one)) for one in _CONFIGS))
+        sorted(lead for lead in above if any(folder.has(posixpath.join(lead, config)) for config in _CONFIGS))
     )
 
 

@@ -143,18 +143,18 @@ class VaultNotes:
         yield from self._listing.problems
         self._name_notes()
         for file in self._files:
-            found = self._text(file)
-            if isinstance(found, BadInput):
-                yield found
+            note = self._text(file)
+            if isinstance(note, BadInput):
+                yield note
                 continue
-            block, body = split_front_matter(found.text)
+            block, body = split_front_matter(note.text)
             try:
                 front = read_front_matter(block)
             except FrontMatterError as error:
                 front = NO_FRONT_MATTER
                 yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
-            read = partial(self._chunks, file, front, found._replace(text=body))
-            digest = self._digest(file, found.text)
+            read = partial(self._chunks, file, front, note._replace(text=body))
+            digest = self._digest(file, note.text)
             yield SourcePage(url=file.url, digest=digest, read=read, size=len(body))
 
     def _text(self, file: PageFile) -> DecodedText | BadInput:
@@ -182,13 +182,13 @@ class VaultNotes:
     def _digest(self, file: PageFile, text: str) -> str:
         """Return the digest of a note and its links' targets, which change as other notes come and go."""
         named, linked = self._notes.resolve_name, self._notes.resolve_path
-        found = (
+        targets = (
             (target, named(target, file.page), linked(target, file.page)) for target in find_targets(text)
         )
-        leads = sorted(map(str, found))
+        leads = sorted(map(str, targets))
         known_as = (file.url, file.aliases, self._routes.get_published(file.page))
-        said = f"{self._salt}{known_as}{leads}{self._titles.describe(file.url)}\0{text}"
-        return xxhash.xxh3_128(said.encode(errors="replace")).hexdigest()
+        state = f"{self._salt}{known_as}{leads}{self._titles.describe(file.url)}\0{text}"
+        return xxhash.xxh3_128(state.encode(errors="replace")).hexdigest()
 
     def _chunks(self, file: PageFile, front: FrontMatter, body: DecodedText) -> list[Chunk]:
         notes = self._notes
@@ -232,9 +232,9 @@ def _add_tags(chunk: Chunk, front: FrontMatter) -> Chunk:
     tags = dict.fromkeys(tag.casefold().strip("/") for tag in (*front.tags, *written))
     links = [Link.bidir(kind="tag", tag=tag, label=f"#{tag}") for tag in tags if _is_usable_tag(tag)]
     links += [
-        Link.bidir(kind="category", tag=one)
-        for one in map(fold_whitespace, front.categories)
-        if _is_usable_tag(one)
+        Link.bidir(kind="category", tag=category)
+        for category in map(fold_whitespace, front.categories)
+        if _is_usable_tag(category)
     ]
     return replace(
         chunk,

@@ -95,19 +95,19 @@ class Client:
         attempt = 0
         while True:
             self._wait_for_turn()
-            found: Response | None = None
+            response: Response | None = None
             try:
-                found = self._fetcher.fetch(url, follow=follow_in_turn, **options)
-                problem = FetchError(f"the server answers {found.status}", again=True)
+                response = self._fetcher.fetch(url, follow=follow_in_turn, **options)
+                problem = FetchError(f"the server answers {response.status}", again=True)
             except FetchError as error:
                 if not error.again:
                     raise
                 problem = error
-            answered = found is not None and found.status not in _OVERLOADED
+            answered = response is not None and response.status not in _OVERLOADED
             self._failures = 0 if answered else self._failures
-            if found is not None and found.status not in _RETRIED:
-                return found
-            if not self._wait(attempt, found):
+            if response is not None and response.status not in _RETRIED:
+                return response
+            if not self._wait(attempt, response):
                 break
             attempt += 1
         self._failures += not answered

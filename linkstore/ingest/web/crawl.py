@@ -229,7 +229,7 @@ class Crawl:
         self._pending: set[str] = set()
         self._requests = 0
         self._heeds_noindex = not settings.ignore_noindex
-        records = (known for known in self._known.values() if known[1] is not None)
+        records = (entry for entry in self._known.values() if entry[1] is not None)
         self._queue = TitleQueue(settings.limits, ((url, record) for url, record in records if record))
         self.unwanted = 0
         """How many pages were left out because they ask not to be indexed."""
@@ -241,11 +241,11 @@ class Crawl:
             SiteUnavailableError: If the site stops answering.
         """
         try:
-            for found in self._find():
-                if isinstance(found, WaitingPage):
-                    yield from self._queue.add(found)
+            for offer in self._find():
+                if isinstance(offer, WaitingPage):
+                    yield from self._queue.add(offer)
                 else:
-                    yield found
+                    yield offer
         except LinkStoreError:
             yield from self._queue.take_all()
             raise
@@ -433,7 +433,9 @@ class Crawl:
         """Return the page, with the digest of the last run if it still says the same."""
         url, old = self._known.get(key, (drop_tracking(found.url), None))
         keys = {child: self._scope.key(child) for child in old.children} if old else {}
-        children = (one for one, name in keys.items() if name is not None and not self._ends.is_nothing(name))
+        children = (
+            child for child, name in keys.items() if name is not None and not self._ends.is_nothing(name)
+        )
         moved, aliases = self._list_aliases(key, old.moved if old else ()), self._aliases(found.url, content)
         noted = PageRecord(
             how=self._how,
@@ -475,12 +477,12 @@ class Crawl:
 
     def _list_aliases(self, key: str, before: Iterable[str]) -> tuple[str, ...]:
         """Return the URLs that lead to a page: from this run, and earlier ones not visited yet."""
-        found = self._ends.list_aliases(key)
+        names = self._ends.list_aliases(key)
         for url in before:
             name = self._scope.key(url)
             if name is not None and name not in self._ends:
-                found[name] = url
-        return tuple(sorted(found.values())[:MOST_NAMES])
+                names[name] = url
+        return tuple(sorted(names.values())[:MOST_NAMES])
 
     def _move(self, urls: Iterable[str], target: str) -> None:
         for url in urls:

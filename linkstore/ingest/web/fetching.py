@@ -232,18 +232,18 @@ class Fetcher:
             ) as raw,
         ):
             pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw.headers)
-            found = {name.lower(): value.strip() for name, value in pairs}
-            if raw.status == 200 and (wanted is None or wanted(found)):
-                declared = found.get("content-length", "")
+            fields = {name.lower(): value.strip() for name, value in pairs}
+            if raw.status == 200 and (wanted is None or wanted(fields)):
+                declared = fields.get("content-length", "")
                 if declared.isdecimal() and int(declared) > max_bytes:
                     raise FetchError(f"it has {int(declared):,} bytes, more than the {max_bytes:,} allowed")
-                coding = found.get("content-encoding", "")
+                coding = fields.get("content-encoding", "")
                 body = read_body(raw.iter_stream(), coding=coding, max_bytes=max_bytes)
             else:
                 body = b""
                 if raw.status != 200:
                     _drain(raw.iter_stream())
-            return Response(url=target.url, status=raw.status, headers=found, body=body)
+            return Response(url=target.url, status=raw.status, headers=fields, body=body)
 
 
 @contextmanager
@@ -310,7 +310,7 @@ def inflate_body(chunks: Iterable[bytes]) -> Iterator[bytes]:
     if not head:
         return
     unpacker = zlib.decompressobj(_choose_window_bits(head))
-    taken = given = 0
+    taken = unpacked = 0
     for chunk in chain((head,), source):
         taken += len(chunk)
         waiting, full = chunk, False
@@ -324,8 +324,8 @@ def inflate_body(chunks: Iterable[bytes]) -> Iterator[bytes]:
             except zlib.error as error:
                 raise FetchError(f"its compressed body is damaged: {error}", again=True) from error
             waiting, full = unpacker.unconsumed_tail or unpacker.unused_data, len(piece) == _STEP
-            given += len(piece)
-            if given > max(_FREE, _RATIO * taken):
+            unpacked += len(piece)
+            if unpacked > max(_FREE, _RATIO * taken):
                 raise FetchError(f"it unpacks to more than {_RATIO} times its size")
             yield piece
     if not unpacker.eof:
@@ -361,15 +361,15 @@ def check_addresses(host: str, addresses: Iterable[str], *, allow_private: bool)
     Raises:
         ForbiddenUrlError: If there is no address, or a forbidden one.
     """
-    found = list(addresses)
-    if not found:
+    listed = list(addresses)
+    if not listed:
         raise ForbiddenUrlError(f"{host} has no address")
-    for address in found:
+    for address in listed:
         reason = explain_refusal(address, allow_private=allow_private)
         if reason is not None:
             shown = host if host == address else f"{host} is {address}, which"
             raise ForbiddenUrlError(f"{shown} is not requested: {reason}")
-    return found
+    return listed
 
 
 def explain_refusal(address: str, *, allow_private: bool = False) -> str | None:
@@ -381,23 +381,23 @@ def explain_refusal(address: str, *, allow_private: bool = False) -> str | None:
             keep their credentials, never are.
     """
     try:
-        one = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return "it is not an IP address"
-    if isinstance(one, IPv6Address) and one.scope_id:
+    if isinstance(parsed, IPv6Address) and parsed.scope_id:
         return "it is link-local"
     for network, meaning in _PRIVATE.items():
-        if one in network:
+        if parsed in network:
             return (
                 None if allow_private else f"it is {meaning}; --allow-private (allow_private) would allow it"
             )
     for network, meaning in _NEVER.items():
-        if one in network:
+        if parsed in network:
             return f"it is {meaning}"
-    if isinstance(one, IPv6Address):
-        if one not in _GLOBAL_UNICAST:
+    if isinstance(parsed, IPv6Address):
+        if parsed not in _GLOBAL_UNICAST:
             return "it is reserved"
-        if (int(one) >> 32) & 0xFFFF_FFFF in _ISATAP:
+        if (int(parsed) >> 32) & 0xFFFF_FFFF in _ISATAP:
             return "it is an IPv4 address inside IPv6"
     return None
 
@@ -409,12 +409,12 @@ def resolve(host: str, port: int) -> Sequence[str]:
         UnknownHostError: If the name cannot be resolved.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
         raise UnknownHostError(f"the host {host} is not found: {error.strerror}", again=True) from error
     except UnicodeError as error:
         raise FetchError(f"{host!r} is not a host name: {error}") from error
-    return list(dict.fromkeys(str(one[4][0]) for one in found))
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -481,9 +481,9 @@ class AddressGuard(NetworkBackend):
         Raises:
             ForbiddenUrlError: If one of its addresses must not be asked.
         """
-        found = self._network.resolve(host, port)
+        addresses = self._network.resolve(host, port)
         problem: ConnectError | ConnectTimeout | None = None
-        for address in check_addresses(host, found, allow_private=self._allow_private):
+        for address in check_addresses(host, addresses, allow_private=self._allow_private):
             try:
                 stream = self._network.connect.connect_tcp(
                     address, port, self.left(), local_address, socket_options

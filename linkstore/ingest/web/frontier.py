@@ -93,8 +93,8 @@ class PageRecord:
 def recall_page(digest: str) -> PageRecord | None:
     """Return the record in a digest, or None if it was not written by this version."""
     try:
-        found: Any = orjson.loads(digest)
-        return PageRecord(**{**found, **{name: tuple(found[name]) for name in _LISTS}})
+        fields: Any = orjson.loads(digest)
+        return PageRecord(**{**fields, **{name: tuple(fields[name]) for name in _LISTS}})
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
 
@@ -202,9 +202,9 @@ def find_site_roots(start: str, answered: str) -> tuple[str, ...]:
         answered: The URL that answered. It makes a folder of its own only outside the first one.
     """
     is_folder = start.endswith("/") or answered.startswith(f"{start}/")
-    given = f"{start.rstrip('/')}/" if is_folder else _get_folder(start)
-    inside = is_internal_tag(Site(bases=(given,)).tag(answered) or "")
-    return (given,) if inside else (_get_folder(answered), given)
+    folder = f"{start.rstrip('/')}/" if is_folder else _get_folder(start)
+    inside = is_internal_tag(Site(bases=(folder,)).tag(answered) or "")
+    return (folder,) if inside else (_get_folder(answered), folder)
 
 
 def _get_folder(url: str) -> str:
@@ -273,10 +273,10 @@ class Frontier:
                 self._recheck.append(FrontierEntry(url=url, key=key, depth=record.depth))
         for page, url, record in recorded:
             for child in record.children:
-                if (found := self.add(child, depth=record.depth + 1, via=url)) is not None:
-                    self._claims.setdefault(found, page)
-            for one in record.moved:
-                self.add(one, depth=record.depth)
+                if (child_key := self.add(child, depth=record.depth + 1, via=url)) is not None:
+                    self._claims.setdefault(child_key, page)
+            for redirect in record.moved:
+                self.add(redirect, depth=record.depth)
         for key, (url, unrecorded) in known.items():
             if unrecorded is None:  # it is asked last, unless a link leads there first
                 self._recheck.append(FrontierEntry(url=url, key=key, depth=max_depth or 0))

@@ -123,19 +123,19 @@ def make_web_chunks(
         limits: How long chunks are.
     """
     named = make_readable(url)
-    found = _TITLES.disambiguate(found, named)
+    content = _TITLES.disambiguate(found, named)
     page = Page(
         url=named,
-        title=found.title,
-        base=found.base,
+        title=content.title,
+        base=content.base,
         aliases=aliases,
-        left_out=found.left_out,
-        replaced=found.replaced,
-        guessed=found.guessed,
-        metadata=found.metadata,
-        problem=found.problem,
+        left_out=content.left_out,
+        replaced=content.replaced,
+        guessed=content.guessed,
+        metadata=content.metadata,
+        problem=content.problem,
     )
-    return make_chunks(page, found.blocks, limits)
+    return make_chunks(page, content.blocks, limits)
 
 
 def refuse_reading() -> list[Chunk]:

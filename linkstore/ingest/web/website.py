@@ -86,7 +86,7 @@ class WebsiteSource(WebSettings):
             SiteUnavailableError: If it, or later the site, stops answering. What was stored stays.
         """
         start = self.name
-        ports = frozenset({_find_port(one) for one in (start, *self.allow) if "://" in one} - {0})
+        ports = frozenset({_find_port(place) for place in (start, *self.allow) if "://" in place} - {0})
         with Fetcher(self, ports=ports, network=self.network) as fetcher:
             client = Client(fetcher, self, self.network)
             response = _fetch_start(client, start)
@@ -165,11 +165,11 @@ class WebsitePages:
             yield from list_sitemap_urls(self._client, given=self._start)
         elif self._settings.follow_links:
             named = []
-            for one in resolve_urls(self._client.sitemaps(url), make_absolute_url("/robots.txt", url)):
-                if isinstance(one, BadInput):
-                    yield one
+            for sitemap in resolve_urls(self._client.sitemaps(url), make_absolute_url("/robots.txt", url)):
+                if isinstance(sitemap, BadInput):
+                    yield sitemap
                 else:
-                    named.append(one)
+                    named.append(sitemap)
             yield from list_sitemap_urls(self._client, named)
             if not named:
                 yield from self._guess_pages(make_absolute_url("/sitemap.xml", url))
@@ -299,8 +299,8 @@ def read_sitemap(body: bytes) -> Sitemap:
         except (expat.ExpatError, UnboundedXmlError, ValueError, LookupError) as error:
             raise FetchError(f"not a sitemap: {error}") from error
         return reader.found
-    found = islice(_WORD.finditer(body.removeprefix(b"\xef\xbb\xbf")), MOST_URLS + 1)
-    lines = [word[0].decode("utf-8", "replace") for word in found]
+    words = islice(_WORD.finditer(body.removeprefix(b"\xef\xbb\xbf")), MOST_URLS + 1)
+    lines = [word[0].decode("utf-8", "replace") for word in words]
     if not lines or not all(line.startswith(("http://", "https://")) for line in lines):
         raise FetchError("not a sitemap")
     short = [line for line in lines[:MOST_URLS] if len(line) <= _LONGEST_URL]
@@ -337,13 +337,13 @@ def list_sitemap_urls(
                 f"only the first {MOST_URLS:,} URLs of a sitemap are read, as many as the protocol allows"
             )
             yield BadInput(name=url, reason=reason, hides=())
-        for one in resolve_urls(sitemap.sitemaps, url):
-            if isinstance(one, BadInput):
-                yield one
-            elif depth < _DEEPEST and len(seen) < _HELD and urlsplit(one).netloc == urlsplit(url).netloc:
-                if one not in seen:
-                    waiting.append((one, depth + 1))
-                seen.add(one)
+        for entry in resolve_urls(sitemap.sitemaps, url):
+            if isinstance(entry, BadInput):
+                yield entry
+            elif depth < _DEEPEST and len(seen) < _HELD and urlsplit(entry).netloc == urlsplit(url).netloc:
+                if entry not in seen:
+                    waiting.append((entry, depth + 1))
+                seen.add(entry)
 
 
 def resolve_urls(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:

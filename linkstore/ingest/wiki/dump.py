@@ -182,7 +182,7 @@ def find_section(path: Path, partition: Partition) -> Section | None:
     """
     stem = path.name.removesuffix(".xml.bz2")
     named = [path.with_name(f"{stem}-index.txt{suffix}") for suffix in (".bz2", "")]
-    index = next((one for one in named if stem != path.name and one.is_file()), None)
+    index = next((candidate for candidate in named if stem != path.name and candidate.is_file()), None)
     if index is None:
         return None
     with bz2.open(index) if index.suffix == ".bz2" else index.open("rb") as lines, path.open("rb") as dump:
@@ -312,13 +312,13 @@ class _DumpReader:
 
     def siteinfo(self) -> SiteInfo:
         """Return the information about the wiki that was read."""
-        said = self._said
+        values = self._said
         return SiteInfo(
-            name=said.get("sitename", ""),
-            database=said.get("dbname", ""),
-            base=said.get("base", ""),
+            name=values.get("sitename", ""),
+            database=values.get("dbname", ""),
+            base=values.get("base", ""),
             language=self._language,
-            first_letter=said.get("case", "first-letter") == "first-letter",
+            first_letter=values.get("case", "first-letter") == "first-letter",
             namespaces=self._namespaces,
         )
 

@@ -288,7 +288,9 @@ class Scanner:
         rendered = render_template(parts, self._page)
         if isinstance(rendered, str):
             return keep_marks(rendered, parts)
-        pieces = (self._render_mention(one) if isinstance(one, TemplateLink) else one for one in rendered)
+        pieces = (
+            self._render_mention(piece) if isinstance(piece, TemplateLink) else piece for piece in rendered
+        )
         return extract_marks("".join(parts)) + "".join(pieces)
 
     def _render_mention(self, mention: TemplateLink) -> str:

@@ -163,18 +163,18 @@ class ArticleReader:
         listed = "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
         links: tuple[Link, ...] = ()
         if self._works is not None and listed:
-            found = self._works.extract(Document(page_content=f"References\n\n{listed}"))
-            links = merge_links(link for link in found if link.direction == "out")
+            citations = self._works.extract(Document(page_content=f"References\n\n{listed}"))
+            links = merge_links(link for link in citations if link.direction == "out")
         written = (cited[link.href].links if link.href in cited else (link,) for link in chunk.hyperlinks)
         return replace(chunk, hyperlinks=tuple(chain.from_iterable(written)), links=(*chunk.links, *links))
 
     def _sections(self, aliases: Iterable[Alias]) -> dict[str, list[str]]:
         """Return the tags of redirects that lead to a section, by its fragment."""
-        found: dict[str, list[str]] = {}
+        tags: dict[str, list[str]] = {}
         for alias in aliases:
             if alias.section:
-                found.setdefault(quote_fragment(alias.section), []).extend(self._tags(alias.title))
-        return found
+                tags.setdefault(quote_fragment(alias.section), []).extend(self._tags(alias.title))
+        return tags
 
     def _tags(self, title: str) -> tuple[str, ...]:
         return self._site.page_tags(self._titles.path(title))

@@ -120,19 +120,19 @@ class SiteInfo:
 
     def list_namespaces(self) -> dict[int, Namespace]:
         """Return all namespaces by number: those of the dump, and the usual ones of every wiki."""
-        known = {
+        usual = {
             number: Namespace(number=number, name=name, first_letter=self.first_letter)
             for number, name in {MAIN: "", **_CANONICAL}.items()
         }
-        return {**known, **self.namespaces}
+        return {**usual, **self.namespaces}
 
     def prefixes(self) -> dict[str, int]:
         """Return the numbers of namespaces by all names that links may use, folded."""
-        known = {name.casefold(): number for number, name in _CANONICAL.items()} | _EVERYWHERE
-        known |= _ALIASES.get(self.language.partition("-")[0], {})
+        numbers = {name.casefold(): number for number, name in _CANONICAL.items()} | _EVERYWHERE
+        numbers |= _ALIASES.get(self.language.partition("-")[0], {})
         if ".wikipedia." in f".{self.host}":
-            known |= _WIKIPEDIA
-        return known | {
+            numbers |= _WIKIPEDIA
+        return numbers | {
             namespace.name.casefold(): namespace.number
             for namespace in self.namespaces.values()
             if namespace.name
@@ -184,11 +184,11 @@ class TitleResolver:
         own = parts[0] if project and parts[0] in _LANGUAGES else language
         self._own = own if project else None
         """The prefix that names the wiki itself."""
-        known = _list_wikimedia(own or "en", all_prefixes=site.is_wikimedia)
-        known |= {prefix.casefold(): url for prefix, url in interwiki.items()}
-        self._languages = _LANGUAGES - known.keys() if project else frozenset()
+        addresses = _list_wikimedia(own or "en", all_prefixes=site.is_wikimedia)
+        addresses |= {prefix.casefold(): url for prefix, url in interwiki.items()}
+        self._languages = _LANGUAGES - addresses.keys() if project else frozenset()
         """Prefixes of links that, without a leading colon, name the same article in another language."""
-        self._interwiki = known | {
+        self._interwiki = addresses | {
             prefix: f"https://{prefix}.{project}.org/wiki/{PLACE}" for prefix in self._languages
         }
         self._root = urlsplit(base).path if base else "/"
@@ -263,10 +263,10 @@ class TitleResolver:
 
 def _list_wikimedia(language: str, *, all_prefixes: bool) -> dict[str, str]:
     """Return the addresses of Wikimedia's wikis by prefix, also by short ones on its own wikis."""
-    known = {prefix: url for url, prefixes in _FIXED.items() for prefix in prefixes}
+    addresses = {prefix: url for url, prefixes in _FIXED.items() for prefix in prefixes}
     for project, prefixes in _PROJECTS.items():
-        known |= dict.fromkeys(prefixes, f"https://{language}.{project}.org/wiki/{PLACE}")
-    return {prefix: url for prefix, url in known.items() if all_prefixes or len(prefix) >= _PLAIN}
+        addresses |= dict.fromkeys(prefixes, f"https://{language}.{project}.org/wiki/{PLACE}")
+    return {prefix: url for prefix, url in addresses.items() if all_prefixes or len(prefix) >= _PLAIN}
 
 
 def _resolve_above(page: str, written: str) -> str:

@@ -113,26 +113,26 @@ class ZimPages:
 
     def _redirects(self) -> dict[str, list[str]]:
         """Map paths to the URLs that redirect to them. libzim refuses to write circles and loose ends."""
-        found: dict[str, list[str]] = {}
+        urls: dict[str, list[str]] = {}
         for entry in self._entries():
             if entry.is_redirect:
-                found.setdefault(entry.get_redirect_entry().path, []).append(quote_path(entry.path))
-        return found
+                urls.setdefault(entry.get_redirect_entry().path, []).append(quote_path(entry.path))
+        return urls
 
 
 def _make_zim_chunks(
     settings: PathSettings, url: str, title: str, aliases: tuple[str, ...], content: bytes
 ) -> list[Chunk]:
-    found = read_html_page(content, encoding=settings.encoding)
+    page_content = read_html_page(content, encoding=settings.encoding)
     page = Page(
         url=url,
-        title=_choose_zim_title(title, url, found.title),
-        base=found.base,
+        title=_choose_zim_title(title, url, page_content.title),
+        base=page_content.base,
         aliases=aliases,
-        replaced=found.replaced,
-        guessed=found.guessed,
+        replaced=page_content.replaced,
+        guessed=page_content.guessed,
     )
-    return make_chunks(page, found.blocks, settings.limits)
+    return make_chunks(page, page_content.blocks, settings.limits)
 
 
 def _choose_zim_title(title: str, url: str, heading: str) -> str:
