@@ -139,8 +139,8 @@ class ConversationMemory(MemorySettings):
         Every method of this memory waits for the turn first. If the write failed, the first of them raises
         its error.
         """
-        said = TurnInput(SessionKey.of(session), query, response, **given)
-        return self._background.submit(lambda: run(record_turn(self, said)))
+        turn_input = TurnInput(SessionKey.of(session), query, response, **given)
+        return self._background.submit(lambda: run(record_turn(self, turn_input)))
 
     def remember(
         self, session: SessionKey | str, text: str, *, supersedes: Sequence[str] | None = None
@@ -158,8 +158,8 @@ class ConversationMemory(MemorySettings):
         self, session: SessionKey | str, text: str, *, supersedes: Sequence[str] | None = None
     ) -> Turn:
         """Write a fact: see :meth:`remember`."""
-        said = TurnInput(SessionKey.of(session), text, supersedes=supersedes)
-        return await self._arun(record_note(self, said))
+        note_input = TurnInput(SessionKey.of(session), text, supersedes=supersedes)
+        return await self._arun(record_note(self, note_input))
 
     def recall(self, session: SessionKey | str, question: str, **options: Unpack[RecallOptions]) -> Recall:
         """Recall the turns and the chunks of knowledge that answer a question.
@@ -426,8 +426,8 @@ class ConversationMemory(MemorySettings):
         exchanges = find_exchanges(convert_to_messages(query))
         inputs = [TurnInput(key, **{**asdict(exchange), **given}) for exchange in exchanges]
         turns: list[Turn] = []
-        for said in inputs:
-            turns += [(yield from record_turn(self, said))]
+        for turn_input in inputs:
+            turns += [(yield from record_turn(self, turn_input))]
         return turns
 
     def _list_turns(self, session: SessionKey | str, last: int | None) -> Operation[list[Turn]]:

@@ -85,26 +85,26 @@ def distil_session(
     written: list[Turn] = []
     for at in range(0, len(fresh), _TURNS_AT_ONCE):
         some = fresh[at : at + _TURNS_AT_ONCE]
-        known = [note for note in (*notes, *written) if SUMMARY not in note.metadata]
-        messages = _make_messages(some, known)
+        old_notes = [note for note in (*notes, *written) if SUMMARY not in note.metadata]
+        messages = _make_messages(some, old_notes)
         try:
-            given: Any = yield from call(structured.invoke, structured.ainvoke, messages)
-            distilled = DistilledNotes.model_validate(given)
+            output: Any = yield from call(structured.invoke, structured.ainvoke, messages)
+            distilled = DistilledNotes.model_validate(output)
         except Exception as error:
             raise ExtractionError(f"the model could not distil {session}: {error}") from error
         for note in distilled.notes:
             sources = [some[number - 1].id for number in note.turns if 0 < number <= len(some)]
-            replaced = [known[number - 1].id for number in note.replaces if 0 < number <= len(known)]
+            replaced = [old_notes[number - 1].id for number in note.replaces if 0 < number <= len(old_notes)]
             kind = "semantic" if note.memory == "procedural" and not pinning else note.memory
             if has_words(note.text):
-                said = TurnInput(
+                note_input = TurnInput(
                     session,
                     note.text,
                     sources=sources or [turn.id for turn in some],
                     supersedes=replaced or None,
                     metadata=omit_none(**{HALF_LIFE_KEY: note.half_life_hours}),
                 )
-                written += [(yield from record_note(memory, said, kind))]
+                written += [(yield from record_note(memory, note_input, kind))]
     return written
 
 
@@ -120,8 +120,8 @@ def summarise_session(memory: MemorySettings, session: SessionKey) -> Operation[
         text = answer if has_words(answer) else text
     before = [note.id for note in notes if SUMMARY in note.metadata]
     sources = [turn.id for turn in turns]
-    said = TurnInput(session, text, sources=sources, supersedes=before, metadata={SUMMARY: True})
-    return (yield from record_note(memory, said))
+    note_input = TurnInput(session, text, sources=sources, supersedes=before, metadata={SUMMARY: True})
+    return (yield from record_note(memory, note_input))
 
 
 def read_session(memory: MemorySettings, session: SessionKey) -> Operation[tuple[list[Turn], list[Turn]]]:
@@ -132,9 +132,9 @@ def read_session(memory: MemorySettings, session: SessionKey) -> Operation[tuple
 
 
 def _make_messages(turns: Sequence[Turn], known: Sequence[Turn]) -> list[Any]:
-    said = "\n".join(f"{number}. {format_turn(turn)}" for number, turn in enumerate(turns, 1))
+    lines = "\n".join(f"{number}. {format_turn(turn)}" for number, turn in enumerate(turns, 1))
     notes = "\n".join(f"{number}. {note.query}" for number, note in enumerate(known, 1)) or "none"
-    return [SystemMessage(_INSTRUCTIONS), HumanMessage(f"Known notes:\n{notes}\n\nTurns:\n{said}")]
+    return [SystemMessage(_INSTRUCTIONS), HumanMessage(f"Known notes:\n{notes}\n\nTurns:\n{lines}")]
 
 
 def extract_sentences(turns: Sequence[Turn]) -> str:
@@ -143,13 +143,13 @@ def extract_sentences(turns: Sequence[Turn]) -> str:
     H. P. Luhn, "The Automatic Creation of Literature Abstracts", IBM Journal 2(2), 1958.
     """
     counts = Counter(word for turn in turns for name in turn.entities for word in fold(name).split())
-    said = (
+    sentences = (
         sentence
         for turn in turns
         for text in (turn.query, turn.response or "")
         for sentence in split_sentences(text)
     )
-    distinct = list(dict.fromkeys(one.strip()[:_LONGEST_SENTENCE] for one in said))
+    distinct = list(dict.fromkeys(sentence.strip()[:_LONGEST_SENTENCE] for sentence in sentences))
 
     def worth(at: int) -> tuple[float, int]:
         words = set(fold(distinct[at]).split())

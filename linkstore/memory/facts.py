@@ -129,10 +129,10 @@ def read_statements(text: str) -> tuple[FactStatement, ...]:
     """Return the plain statements in what somebody said; questions and requests state nothing."""
     statements: list[FactStatement] = []
     for sentence in split_sentences(text)[:_MOST_SENTENCES]:
-        said = " ".join(sentence.split())
-        if said.endswith("?") or len(said) > _LONGEST:
+        normalized = " ".join(sentence.split())
+        if normalized.endswith("?") or len(normalized) > _LONGEST:
             continue
-        stated = (_read_statement(part.rstrip(".! "), said) for part in _CLAUSES.split(said))
+        stated = (_read_statement(part.rstrip(".! "), normalized) for part in _CLAUSES.split(normalized))
         statements += (statement for statement in stated if statement is not None)
     return tuple(statements)
 
@@ -217,8 +217,8 @@ def read_clauses(text: str) -> Iterator[Clause]:
     speaker = read_speaker(text)
     if speaker is not None and says_change(speaker):
         speaker = None  # "Correction: …"
-    told = text if speaker is None else text[len(speaker) + 1 :]
-    for sentence in split_sentences(told)[:_MOST_SENTENCES]:
+    statement = text if speaker is None else text[len(speaker) + 1 :]
+    for sentence in split_sentences(statement)[:_MOST_SENTENCES]:
         for clause in _CLAUSES.split(_OPINION.sub("", sentence.strip())):
             words = tokenize(clause)
             yield Clause(words, _read_subject(words), fold(speaker or ""))

@@ -88,7 +88,7 @@ def forget_turns(
         ArgumentError: If ``entity``, ``preview`` or ``before`` has the wrong type.
         DocumentError: If nothing is given, a user or agent cannot be stored, or ``before`` has no time zone.
     """
-    if all(one is None for one in (session, user_id, agent_id, entity, before)):
+    if all(condition is None for condition in (session, user_id, agent_id, entity, before)):
         raise DocumentError("forget() needs to know what: a session, user_id, agent_id, entity or before")
     check_parts(**omit_none(user_id=user_id, agent_id=agent_id))
     require(str, "a string", **omit_none(entity=entity))
@@ -105,14 +105,16 @@ def forget_turns(
     notes: list[str] = []
     for at in range(0, len(documents), _SESSIONS_AT_ONCE):
         some = documents[at : at + _SESSIONS_AT_ONCE]
-        known = yield from memory.read(read_all(some))
-        early = {turn.id for turn in known if moment is None or format_time(turn.time) < moment}
-        gone = {id: why for id, why in _select_meant(known, entity).items() if id in early}
-        removed = _find_notes(known, gone, entity, early)
+        session_turns = yield from memory.read(read_all(some))
+        early = {turn.id for turn in session_turns if moment is None or format_time(turn.time) < moment}
+        gone = {id: why for id, why in _select_meant(session_turns, entity).items() if id in early}
+        removed = _find_notes(session_turns, gone, entity, early)
         turns |= gone
         notes += sorted(removed)
         if not preview:
-            kept = {turn.session.path for turn in known if turn.id not in gone and turn.id not in removed}
+            kept = {
+                turn.session.path for turn in session_turns if turn.id not in gone and turn.id not in removed
+            }
             empty = [document for document in some if document.id not in kept]
             yield from _remove_turns(memory, sorted(removed), sorted(gone), empty)
     if not preview:
@@ -154,12 +156,12 @@ def delete_turns(memory: MemorySettings, ids: list[str]) -> Operation[Forgotten]
 
 def _select_meant(known: Iterable[Turn], entity: str | None) -> dict[str, str]:
     """Return the turns that are about an entity, and why; all of them without one."""
-    said = sorted((turn for turn in known if not turn.is_note), key=attrgetter("session.path", "order"))
+    spoken = sorted((turn for turn in known if not turn.is_note), key=attrgetter("session.path", "order"))
     if entity is None:
-        return {turn.id: "asked" for turn in said}
+        return {turn.id: "asked" for turn in spoken}
     gone: dict[str, str] = {}
     sessions: dict[str, list[Turn]] = {}
-    for turn in said:
+    for turn in spoken:
         sessions.setdefault(turn.session.path, []).append(turn)
     parts = _name_parts(entity)
     for turns in sessions.values():
@@ -182,9 +184,9 @@ def _find_mention(turn: Turn, entity: str) -> str | None:
 def _has_words(turn: Turn, words: tuple[str, ...]) -> bool:
     """Say whether a turn has these words next to each other, in either number."""
     wanted = [stem_plural(word) for word in words]
-    said = [stem_plural(word.removesuffix("'s")) for word in tokenize(f"{turn.query}\n{turn.text}")]
-    starts = range(len(said) - len(wanted) + 1) if wanted else ()
-    return any(said[at : at + len(wanted)] == wanted for at in starts)
+    stems = [stem_plural(word.removesuffix("'s")) for word in tokenize(f"{turn.query}\n{turn.text}")]
+    starts = range(len(stems) - len(wanted) + 1) if wanted else ()
+    return any(stems[at : at + len(wanted)] == wanted for at in starts)
 
 
 def _name_parts(entity: str) -> list[tuple[str, ...]]:

@@ -179,9 +179,9 @@ class MemoryMiddleware(PromptMiddleware):
                 recall = None if exchange.response is None else self._recalls.pop(about, None)
                 sources = [str(hit.document.id) for hit in recall.chunks] if recall else []
                 options: dict[str, Any] = {"sources": sources, "key": exchange.name}
-                known = self._recalls.get(about) or recall
-                if known is not None and self.memory.rewriter is not None:
-                    options["meaning"] = known.resolved
+                last_recall = self._recalls.get(about) or recall
+                if last_recall is not None and self.memory.rewriter is not None:
+                    options["meaning"] = last_recall.resolved
                 memory = self.memory
                 turn = (session, exchange.query, exchange.response)
                 yield from request(Call(memory.add, memory.aadd, turn, options))
@@ -264,6 +264,6 @@ def format_recall(recall: Recall, messages: Sequence[AnyMessage]) -> str:
             turn for turn in turns if turn.writing not in written and (turn.query, turn.response) not in heard
         )
 
-    told = replace(recall, recent=unheard(recall.recent), turns=unheard(recall.turns))
-    conversation = told.conversation if told.recent or told.turns else ""
-    return frame_parts([("conversation", conversation), ("knowledge", told.knowledge)])
+    fresh = replace(recall, recent=unheard(recall.recent), turns=unheard(recall.turns))
+    conversation = fresh.conversation if fresh.recent or fresh.turns else ""
+    return frame_parts([("conversation", conversation), ("knowledge", fresh.knowledge)])

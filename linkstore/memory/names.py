@@ -115,7 +115,7 @@ def find_names(text: str) -> tuple[Name, ...]:
     """
     tokens = list(_split(text[:LONGEST_TEXT]))
     inside = [token.text for token in tokens if token.is_word and not token.first]
-    plain = sum(one.istitle() for one in inside) > MOST_CAPITALS * len(inside)
+    plain = sum(word.istitle() for word in inside) > MOST_CAPITALS * len(inside)
     english = is_english(text)
     loud = sum(map(str.isupper, inside)) > 0.5 * len(inside)  # "WHERE IS MY PARCEL"
     names: list[Name] = []
@@ -125,9 +125,9 @@ def find_names(text: str) -> tuple[Name, ...]:
         if end is None:
             at += 1
             continue
-        one = tokens[at].text
-        unsure = not english and (tokens[at].first or (plain and one.istitle()))
-        if not unsure and not (loud and one.isupper() and one.isalpha()):
+        first_word = tokens[at].text
+        unsure = not english and (tokens[at].first or (plain and first_word.istitle()))
+        if not unsure and not (loud and first_word.isupper() and first_word.isalpha()):
             written = text[tokens[at].start : tokens[end - 1].start + len(tokens[end - 1].text)]
             names.append(Name(re.sub(r"['\u2019]s$", "", written), tokens[at].start))
         at = end
@@ -150,10 +150,14 @@ def _split(text: str) -> Iterator[_Token]:
 
 def _end_name(tokens: list[_Token], at: int) -> int | None:
     """Return where the name that begins at a token ends, or None if none does."""
-    one = tokens[at]
-    if not one.is_word or not one.is_capital or one.folded in read_words()["times"]:
+    first_token = tokens[at]
+    if not first_token.is_word or not first_token.is_capital or first_token.folded in read_words()["times"]:
         return None
-    if one.text[0].isdigit() and not any(map(str.isalpha, one.text)) and "-" not in one.text:
+    if (
+        first_token.text[0].isdigit()
+        and not any(map(str.isalpha, first_token.text))
+        and "-" not in first_token.text
+    ):
         return None
     end = at + 1
     while end < len(tokens) and end - at < _MOST_NAME_WORDS:
@@ -166,9 +170,15 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
             end += 2
         else:
             break
-    if one.first and (one.folded in read_words()["openers"] or one.folded in STOP_WORDS):
+    if first_token.first and (
+        first_token.folded in read_words()["openers"] or first_token.folded in STOP_WORDS
+    ):
         return None  # a name after it is found by itself
-    if one.first and end == at + 1 and (_says_something(tokens, end) or _is_common(one.folded)):
+    if (
+        first_token.first
+        and end == at + 1
+        and (_says_something(tokens, end) or _is_common(first_token.folded))
+    ):
         return None
     return None if all(token.folded in STOP_WORDS for token in tokens[at:end]) else end
 
@@ -183,8 +193,8 @@ def _says_something(tokens: list[_Token], end: int) -> bool:
 @lru_cache(maxsize=4096)
 def _is_common(word: str) -> bool:
     """Say whether a word is so common in lower case that the tokenizer of the default embedding knows it."""
-    known = load_wordllama_tokenizer().token_to_id(f"\u2581{word}") is not None
-    return known and word not in read_words()["given"]
+    is_common = load_wordllama_tokenizer().token_to_id(f"\u2581{word}") is not None
+    return is_common and word not in read_words()["given"]
 
 
 SPEAKER: Final = "speaker"
@@ -253,7 +263,8 @@ def _may_be_name(word: str) -> bool:
     if not word[:1].isalpha() or word[0].islower():
         return False
     return all(
-        one.isalnum() or one in ".'\u2019-_\u30fb\u200c\u200d" or category(one)[0] == "M" for one in word
+        character.isalnum() or character in ".'\u2019-_\u30fb\u200c\u200d" or category(character)[0] == "M"
+        for character in word
     )
 
 
@@ -269,8 +280,8 @@ def find_named_speakers(question: str, owner: str) -> Plan[list[str]]:
     Words with capitals are looked up, in scripts without capitals all words, and where words are not told
     apart by spaces, all short parts of the text.
     """
-    said = [re.sub(r"['\u2019]s$", "", match[0]) for match in find_words(question)]
-    words = [word for word in said if not word[0].islower() and extract_terms(word)]
+    candidates = [re.sub(r"['\u2019]s$", "", match[0]) for match in find_words(question)]
+    words = [word for word in candidates if not word[0].islower() and extract_terms(word)]
     for run in _UNSPACED.findall(question):
         words += (run[at : at + size] for at in range(len(run)) for size in _SIZES)
     words = list(dict.fromkeys(words))[:_MOST_PIECES]

@@ -133,8 +133,8 @@ class Recall:
     def conversation(self) -> str:
         """The prompt part on the conversation: key entities, and turns by time, each once."""
         parts = [f"Key entities: {', '.join(self.entities)}"] if self.entities else []
-        said = {turn.id: turn for turn in (*self.turns, *self.recent)}
-        ordered = sorted(said.values(), key=lambda turn: (turn.time, turn.order))
+        turns = {turn.id: turn for turn in (*self.turns, *self.recent)}
+        ordered = sorted(turns.values(), key=lambda turn: (turn.time, turn.order))
         return "\n".join([*parts, *map(format_turn, ordered)])
 
     @property
@@ -204,9 +204,9 @@ class RecallRequest:
     def make_scope(self, memory: MemorySettings) -> Filter:
         """Return the filter for the turns that may be recalled."""
         limits: list[Filter] = [] if self.filter is None else [self.filter]
-        said = make_time_filter(self.question, self.moment)
-        if said is not None:
-            limits.append(said)
+        time_filter = make_time_filter(self.question, self.moment)
+        if time_filter is not None:
+            limits.append(time_filter)
         if memory.ttl is not None:
             limits.append({"time": {"$gte": format_time(self.moment - memory.ttl)}})
         if self.as_of is not None:
@@ -337,14 +337,14 @@ def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> l
 
 
 def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
-    asking = any(one.query.rstrip().endswith("?") for one in (turn, other))
-    wanted, said = _find_stems(other.query) & asked, _find_stems(turn.query)
-    share, changes = len(wanted & said) / max(1, len(wanted)), says_change(turn.query)
+    asking = any(each_turn.query.rstrip().endswith("?") for each_turn in (turn, other))
+    wanted, stems = _find_stems(other.query) & asked, _find_stems(turn.query)
+    share, changes = len(wanted & stems) / max(1, len(wanted)), says_change(turn.query)
     if asking or share < NEWER_WORDS or (share == NEWER_WORDS and not changes):
         return False
     marked = [word for word in other.query.split()[1:] if not word.islower()]
     before = [clause for clause in read_clauses(other.query) if wanted & _find_stems(" ".join(clause.words))]
-    return (wanted - said).isdisjoint(_find_stems(" ".join(marked))) and any(
+    return (wanted - stems).isdisjoint(_find_stems(" ".join(marked))) and any(
         clause.is_about_same(earlier, changes=changes)
         for clause in read_clauses(turn.query)
         for earlier in before
@@ -420,14 +420,14 @@ def _search_views(
     What was said before names much that is not meant.
     """
     pool = max(RECALL_POOL, 2 * asked.k)
-    found: list[Hits] = []
+    results: list[Hits] = []
     for view in views:
         chosen = strategy
         if len(views) > 1 and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
             chosen = replace(strategy, named=0)
         hits = yield from search_store(store, view.text, strategy=chosen, k=pool, filter=scope)
-        found.append(replace(hits, hits=()) if hits.doubt else hits)
-    best = fuse_views(views, found, pool)
+        results.append(replace(hits, hits=()) if hits.doubt else hits)
+    best = fuse_views(views, results, pool)
     if memory.reranker is None or not best:
         return best
     judged: Hits = yield from rerank_hits(

@@ -191,8 +191,8 @@ def _score_pages(refs: Ints, own: Floats) -> Plan[Floats]:
 def _match(filters: Sequence[Filter], refs: Ints) -> Plan[Floats]:
     """Return the share of some filters that each turn passes, (n,); 0 without any."""
     share = np.zeros(len(refs), dtype=np.float32)
-    for one in filters:
-        passing = yield from ask(Matching(refs=refs, filter=parse_filter(one)))
+    for condition in filters:
+        passing = yield from ask(Matching(refs=refs, filter=parse_filter(condition)))
         share += passing / np.float32(len(filters))
     return share
 
@@ -269,8 +269,8 @@ def _find_last_said(recent: Sequence[Turn], resolved: ResolvedQuestion) -> Turn 
     asked = [turn for turn in recent if turn.query.strip()]
     if resolved.name is not None or not asked:
         return asked[-1] if asked else None
-    said = (turn for turn in reversed(asked) if not _is_remark(turn))
-    return next(said, asked[-1])
+    questions = (turn for turn in reversed(asked) if not _is_remark(turn))
+    return next(questions, asked[-1])
 
 
 def _is_remark(turn: Turn) -> bool:

@@ -55,10 +55,10 @@ class SessionKey:
     agent_id: str | None = None
 
     def __post_init__(self) -> None:
-        given = omit_none(run_id=self.run_id, user_id=self.user_id, agent_id=self.agent_id)
-        if not given:
+        parts = omit_none(run_id=self.run_id, user_id=self.user_id, agent_id=self.agent_id)
+        if not parts:
             raise DocumentError("a session needs a run_id, a user_id or an agent_id")
-        check_parts(**given)
+        check_parts(**parts)
 
     @property
     def owner(self) -> str:
@@ -78,8 +78,8 @@ class SessionKey:
                 knows whose they are, and it is this session alone.
         """
         wide = self.user_id is not None and (everywhere or self.run_id is None)
-        known: Filter = {"owner": self.owner} if wide else {"session": self.path}
-        return {**known, "type": {"$in": [TURN, NOTE]}}
+        limits: Filter = {"owner": self.owner} if wide else {"session": self.path}
+        return {**limits, "type": {"$in": [TURN, NOTE]}}
 
     @property
     def reach(self) -> str:

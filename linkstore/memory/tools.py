@@ -43,7 +43,7 @@ class MemoryScope:
 
 def make_memory_tools(scope: MemoryScope) -> list[BaseTool]:
     """Make the tools of one session."""
-    return [make_tool(make_spec(one, scope, {})) for one in (recall, remember, correct, forget)]
+    return [make_tool(make_spec(operation, scope, {})) for operation in (recall, remember, correct, forget)]
 
 
 def recall(scope: MemoryScope, question: str) -> Operation[ToolAnswer]:
@@ -54,11 +54,11 @@ def recall(scope: MemoryScope, question: str) -> Operation[ToolAnswer]:
     """
     _require_words(question)
     memory, everywhere = scope.memory, scope.everywhere
-    found = yield from call(memory.recall, memory.arecall, scope.session, question, everywhere=everywhere)
+    recalled = yield from call(memory.recall, memory.arecall, scope.session, question, everywhere=everywhere)
     text = ""
-    if found.reason is None or found.recent:
-        text = frame_parts([("conversation", found.conversation), ("knowledge", found.knowledge)])
-    return ToolAnswer(text=text or NOTHING_KNOWN, data=found)
+    if recalled.reason is None or recalled.recent:
+        text = frame_parts([("conversation", recalled.conversation), ("knowledge", recalled.knowledge)])
+    return ToolAnswer(text=text or NOTHING_KNOWN, data=recalled)
 
 
 def remember(scope: MemoryScope, text: str) -> Operation[ToolAnswer]:
@@ -83,10 +83,10 @@ def correct(scope: MemoryScope, wrong: str, right: str) -> Operation[ToolAnswer]
     _require_words(wrong)
     _require_words(right)
     memory, session = scope.memory, scope.session
-    found = yield from call(memory.search, memory.asearch, session, wrong, k=1)
+    hits = yield from call(memory.search, memory.asearch, session, wrong, k=1)
     text = f"{REMEMBERED} Nothing was known that it corrects."
     supersedes: list[str] = []
-    for before, _ in found:
+    for before, _ in hits:
         text, supersedes = f"Corrected: {before.query!r} is no longer so.", [before.id]
     note = yield from call(memory.remember, memory.aremember, session, right, supersedes=supersedes)
     return ToolAnswer(text=text, data=note)

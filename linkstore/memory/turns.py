@@ -109,8 +109,8 @@ class Turn:
     def text(self) -> str:
         """The text to search: the meaning of the query, and the response."""
         meant = self.meaning or self.query
-        said = meant if self.response is None else f"{meant}\n{self.response}"
-        return said if said.strip() else WORDLESS
+        content = meant if self.response is None else f"{meant}\n{self.response}"
+        return content if content.strip() else WORDLESS
 
     @property
     def is_note(self) -> bool:

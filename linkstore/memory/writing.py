@@ -111,8 +111,8 @@ class TurnInput:
         require_list("ids", sources=self.sources, **omit_none(supersedes=self.supersedes))
         check_metadata(self.metadata)
         for name in ("query", "response", "key", "meaning", "entities", "sources", "supersedes"):
-            given = getattr(self, name) or ()
-            for text in (given,) if isinstance(given, str) else given:
+            value = getattr(self, name) or ()
+            for text in (value,) if isinstance(value, str) else value:
                 if not is_unicode(text):
                     raise DocumentError(f"{name} must not have lone surrogates: {text[:80]!r}")
 
@@ -225,12 +225,12 @@ def _find_superseded(
     tags = [(STATES, f"{turn.session.reach}#{key}") for key in dict.fromkeys(turn.statements)]
     earlier = yield from memory.read(read_turns(tags))
     return tuple(
-        one.id
-        for one in sorted(earlier, key=attrgetter("time"))[-MOST_EARLIER:]
-        if one.id != turn.id
-        and one.time <= turn.time
-        and read_speaker(one.query) == read_speaker(turn.query)
-        and any(new.supersedes(old) for new in stated for old in read_statements(one.query))
+        earlier_turn.id
+        for earlier_turn in sorted(earlier, key=attrgetter("time"))[-MOST_EARLIER:]
+        if earlier_turn.id != turn.id
+        and earlier_turn.time <= turn.time
+        and read_speaker(earlier_turn.query) == read_speaker(turn.query)
+        and any(new.supersedes(old) for new in stated for old in read_statements(earlier_turn.query))
     )
 
 
@@ -263,7 +263,7 @@ def update_turn(
     if not documents or "ordinal" not in documents[0].metadata:
         raise DocumentError(f"there is no turn with the id {id!r}; see Turn.id of memory.turns(session)")
     before = read_turn(documents[0])
-    said = TurnInput(
+    turn_input = TurnInput(
         before.session,
         before.query if query is None else query,
         before.response if response is None else response,
@@ -273,7 +273,9 @@ def update_turn(
         supersedes=before.supersedes if query is None else None,
         meaning=before.meaning if query is None else None,
     )
-    turn = yield from understand(memory, said, before.ordinal, before.writing, before.follows, before.memory)
+    turn = yield from understand(
+        memory, turn_input, before.ordinal, before.writing, before.follows, before.memory
+    )
     changed: list[Turn] = []
     if query is not None:
         # What replaced the earlier text does not replace this one.
