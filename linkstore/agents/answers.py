@@ -109,8 +109,8 @@ class Answer:
     @property
     def text(self) -> str:
         """The answer in words, without its citations, or what is missing if there is none."""
-        said = " ".join(statement.text for statement in self.statements)
-        return said or _NO_ANSWER.get(self.outcome, self.outcome)
+        answer = " ".join(statement.text for statement in self.statements)
+        return answer or _NO_ANSWER.get(self.outcome, self.outcome)
 
     @property
     def tokens(self) -> int:
@@ -169,32 +169,32 @@ class Answer:
         visited = {*(f"element:{name}" for name in self.explored), *(f"chunk:{id}" for id in self.read)}
         came: dict[str, str] = {}
         depth = {question: 0}
-        for one, before in self.ways.items():
-            if one in visited:
-                came[one] = before if before in came else question
-                depth[one] = depth[came[one]] + 1
+        for node, before in self.ways.items():
+            if node in visited:
+                came[node] = before if before in came else question
+                depth[node] = depth[came[node]] + 1
         marked: set[str] = set()
         for citation in self.citations:
-            one = f"chunk:{citation.id}"
-            while one in came and one not in marked:
-                marked.add(one)
-                one = came[one]
+            node = f"chunk:{citation.id}"
+            while node in came and node not in marked:
+                marked.add(node)
+                node = came[node]
         cited = {f"chunk:{citation.id}": citation for citation in self.citations}
         start = GraphNode(id=question, title=self.question, url=None, role="start", depth=0, score=None)
         others = (
             GraphNode(
-                id=one,
-                title=(cited[one].title if one in cited else "") or one.partition(":")[2],
-                url=cited[one].url or None if one in cited else None,
-                role="hit" if one in cited else "way",
-                depth=depth[one],
+                id=node,
+                title=(cited[node].title if node in cited else "") or node.partition(":")[2],
+                url=cited[node].url or None if node in cited else None,
+                role="hit" if node in cited else "way",
+                depth=depth[node],
                 score=None,
             )
-            for one in came
+            for node in came
         )
         edges = (
-            GraphEdge(source=before, target=one, kind="led to", label=None, followed=one in marked)
-            for one, before in came.items()
+            GraphEdge(source=before, target=node, kind="led to", label=None, followed=node in marked)
+            for node, before in came.items()
         )
         return HitGraph(nodes=(start, *others), edges=tuple(edges))
 
@@ -204,15 +204,16 @@ class Answer:
 
 def make_answer(state: Reading, *, with_facts: bool) -> Answer:
     """Make the answer from the state of a reading, which may not be at its end."""
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         field.name: tuple(of) if isinstance(of, list) else copy(of)
         for field in fields(Answer)
         if (of := state.get(field.name)) is not None
     }
-    given["statements"] = tuple(
+    values["statements"] = tuple(
         AnswerStatement(
-            text=one["text"], citations=tuple(Citation(id=id, **state["citable"][id]) for id in one["chunks"])
+            text=statement["text"],
+            citations=tuple(Citation(id=id, **state["citable"][id]) for id in statement["chunks"]),
         )
-        for one in state["statements"]
+        for statement in state["statements"]
     )
-    return Answer(**given, with_facts=with_facts)
+    return Answer(**values, with_facts=with_facts)

@@ -182,8 +182,8 @@ def _choose_search(
         strategy = replace(strategy, type_field=recorded.schema.type_field)
         for name in (start_type, result_type, *strategy.where):
             if name is not None and name not in recorded.schema.types:
-                known = ", ".join(sorted(recorded.schema.types))
-                raise StrategyError(f"the schema has no type {quote_value(name)}; its types are {known}")
+                types = ", ".join(sorted(recorded.schema.types))
+                raise StrategyError(f"the schema has no type {quote_value(name)}; its types are {types}")
     for condition in strategy.where.values():
         try:
             yield from check_known_names(scope.backend, strategy, SearchOptions(hop_filter=dict(condition)))
@@ -237,13 +237,13 @@ def similar(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
         return make_empty_answer("there is no other document", [])
     results = [
         ToolResult(
-            document=as_document(one),
+            document=as_document(similar_document),
             query=document.page_content[:LONGEST_QUESTION],
             width=scope.limits.snippet,
             chains=(),
             similarity=similarity,
         )
-        for one, similarity in hits
+        for similar_document, similarity in hits
     ]
     heading = f"{len(results)} documents most similar to {format_citation(document)}:"
     return make_results_answer(heading, results)
@@ -330,17 +330,17 @@ def find_document(scope: ToolScope, name: str) -> Operation[Document]:
     """
     bare = name.strip().strip("[]<>").strip()
     ids = [name, bare, bare.upper(), bare.lower()]
-    known = yield from find_documents(scope, ids)
+    documents = yield from find_documents(scope, ids)
     for id in ids:
-        if id in known:
-            return known[id]
+        if id in documents:
+            return documents[id]
     manifest = yield from call_engine(scope.backend, scope.backend.manifest())
     if bare and is_unicode(bare) and manifest.dimension is not None:
         named = yield from _find_named(scope, bare, make_unit_vector(manifest.dimension))
         if len(named) == 1:
             return named[0]
         if named:
-            others = ", ".join(f"[{one.id}]" for one in named)
+            others = ", ".join(f"[{other.id}]" for other in named)
             raise DocumentError(
                 f"several documents have the name {name[:200]!r}: {others}; name one by its id"
             )
@@ -369,8 +369,8 @@ def _find_named(scope: ToolScope, name: str, vector: Floats) -> Operation[list[D
 
 def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, Document]]:
     """Return the stored documents with these ids, by id."""
-    known = tuple(filter(is_storable, ids))
-    stored = (yield from scope.answer(read_documents(known))) if known else []
+    valid_ids = tuple(filter(is_storable, ids))
+    stored = (yield from scope.answer(read_documents(valid_ids))) if valid_ids else []
     return {document.id: as_document(document) for document in stored}
 
 
@@ -403,18 +403,18 @@ def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentId
         return before, _find_first(near.outgoing, NEXT_KINDS) or _find_first(near.incoming, PREVIOUS_KINDS)
     at = page.index(id)
     beside = (page[at - 1] if at else None, page[at + 1] if at + 1 < len(page) else None)
-    there = yield from find_documents(scope, [one for one in beside if one])
-    previous, following = (one if one in there else None for one in beside)
+    there = yield from find_documents(scope, [neighbour for neighbour in beside if neighbour])
+    previous, following = (neighbour if neighbour in there else None for neighbour in beside)
     return previous, following
 
 
 def _find_first(side: Sequence[Neighbour], names: frozenset[str]) -> str | None:
-    found: Iterator[str] = (
+    ids: Iterator[str] = (
         neighbour.ids[0]
         for neighbour in side
         if names & {neighbour.link.kind, neighbour.link.label} and neighbour.ids
     )
-    return next(found, None)
+    return next(ids, None)
 
 
 def add(
@@ -445,13 +445,13 @@ def add(
         raise DocumentError("the text is blank; give the document a text")
     if not is_unicode(text):
         raise DocumentError("the text has half of a surrogate pair, which is no character; leave it out")
-    known = yield from find_documents(scope, [id])
+    existing = yield from find_documents(scope, [id])
     own = {name: value for name, value in (metadata or {}).items() if name != LINKS_KEY}
     if links:
         own[LINKS_KEY] = [as_link(link.model_dump(exclude_none=True)).to_dict() for link in links]
     document = Document(id=id, page_content=text, metadata=own)
     yield from call(scope.store.add_documents, scope.store.aadd_documents, [document])
-    done = "replaced" if id in known else "added"
+    done = "replaced" if id in existing else "added"
     return ToolAnswer(text=f"[{escape_unprintable(id)}] was {done}.", data={"id": id, "done": done})
 
 

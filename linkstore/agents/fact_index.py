@@ -88,7 +88,7 @@ def _index(
     store: LinkStore, facts: LinkStore, extractor: FactExtractor, variants: NameNormalizer, dry_run: bool
 ) -> Operation[FactSummary]:
     """Extract the facts of new and changed chunks, and remove facts of chunks that are gone."""
-    known = yield from call(facts.pages, facts.apages, FACT_SOURCE)
+    digests = yield from call(facts.pages, facts.apages, FACT_SOURCE)
     names, waiting, seen = ElementNames(variants), list[Document](), set[str]()
     summary, after = FactSummary(dry_run=dry_run), None
     most = _CALLS_AT_ONCE if extractor.calls_model else _CHUNKS_AT_ONCE
@@ -96,7 +96,7 @@ def _index(
         after = records[-1].id
         chunks = {make_chunk_url(record.id): as_document(record) for record in records}
         seen |= chunks.keys()
-        changed = [url for url in chunks if known.get(url) != compute_digest(chunks[url], extractor.name)]
+        changed = [url for url in chunks if digests.get(url) != compute_digest(chunks[url], extractor.name)]
         waiting += [chunks[url] for url in changed]
         unchanged = summary.unchanged + len(chunks) - len(changed)
         summary = replace(summary, chunks=summary.chunks + len(chunks), unchanged=unchanged)
@@ -105,7 +105,7 @@ def _index(
             waiting = waiting[most:]
     if waiting:
         summary = yield from _write(facts, extractor, names, waiting, summary)
-    gone = sorted(known.keys() - seen)
+    gone = sorted(digests.keys() - seen)
     if gone and not dry_run:
         yield from call(facts.remove_pages, facts.aremove_pages, FACT_SOURCE, gone)
     # Also after a run that was killed, and that has left key elements to add or to remove.
@@ -233,7 +233,7 @@ def check_embeddings(store: LinkStore, facts: LinkStore) -> None:
     Raises:
         EmbeddingError: If the embeddings differ.
     """
-    names = [name_embedding(one.embeddings) for one in (store, facts)]
+    names = [name_embedding(opened_store.embeddings) for opened_store in (store, facts)]
     if names[0] != names[1]:
         raise EmbeddingError(
             f"the chunks are embedded with {names[0]!r}, their facts with {names[1]!r}; use the same for both"
@@ -359,13 +359,13 @@ class ModelExtractor:
         return await arun(self._extract_all(chunks))
 
     def _extract_all(self, chunks: Sequence[Document]) -> Operation[list[Extracted]]:
-        found = yield from self._request(chunks)
-        again = [at for at, one in enumerate(found) if isinstance(one, MalformedOutput)]
+        outputs = yield from self._request(chunks)
+        again = [at for at, output in enumerate(outputs) if isinstance(output, MalformedOutput)]
         if again:
             second = yield from self._request([chunks[at] for at in again])
-            for at, one in zip(again, second, strict=True):
-                found[at] = one
-        return [_read_extraction(chunk, one) for chunk, one in zip(chunks, found, strict=True)]
+            for at, output in zip(again, second, strict=True):
+                outputs[at] = output
+        return [_read_extraction(chunk, output) for chunk, output in zip(chunks, outputs, strict=True)]
 
     def _request(
         self, chunks: Sequence[Document]

@@ -135,9 +135,9 @@ def compute_digest(chunk: Document, extractor: str) -> str:
 def count_repeated(chunk: Document) -> int:
     """Return how many characters at the beginning of a chunk are also the end of the one before."""
     links = parse_links({LINKS_KEY: chunk.metadata.get(LINKS_KEY)}, chunk.id)
-    said = (link.data.get(OVERLAP, 0) for link in links if link.kind == SECTION and link.data)
+    counts = (link.data.get(OVERLAP, 0) for link in links if link.kind == SECTION and link.data)
     return next(
-        (count for count in said if isinstance(count, int) and 0 < count < len(chunk.page_content)), 0
+        (count for count in counts if isinstance(count, int) and 0 < count < len(chunk.page_content)), 0
     )
 
 
@@ -151,10 +151,10 @@ def select_facts(chunk: Document, facts: Sequence[Fact]) -> list[Fact]:
     )
     kept: dict[str, Fact] = {}
     for fact in facts:
-        said = fold(fact.text)
-        words = set(tokenize(said)) - STOP_WORDS
-        if said and not fact.doubt and not (count_repeated(chunk) and words <= shared):
-            kept.setdefault(said, fact)
+        text = fold(fact.text)
+        words = set(tokenize(text)) - STOP_WORDS
+        if text and not fact.doubt and not (count_repeated(chunk) and words <= shared):
+            kept.setdefault(text, fact)
     return list(kept.values())
 
 
@@ -165,8 +165,8 @@ def find_doubt(fact: str, chunk: Document) -> str:
     beginnings, so that "Norwegian" is not missed in a chunk that says "Norway", and numbers without signs.
     """
     text = fold(" ".join([*read_place(chunk.metadata), chunk.page_content]))
-    known = set(_list_numbers(text))
-    lacking = (number for number in _list_numbers(fact) if number not in known)
+    numbers = set(_list_numbers(text))
+    lacking = (number for number in _list_numbers(fact) if number not in numbers)
     names = (word for word in _WORD.findall(fact)[1:] if word[0].isupper() and fold(word)[:_STEM] not in text)
     return next(chain(lacking, names), "")
 
@@ -189,8 +189,8 @@ def make_fact_page(chunk: Document, digest: str, facts: Sequence[Fact], names: E
     place = {name: fold(name) for name in read_place(chunk.metadata)}
     documents = []
     for number, fact in enumerate(select_facts(chunk, facts), 1):
-        said = fold(fact.text)
-        lacking = ", ".join(name for name, folded in place.items() if folded not in said)
+        fact_text = fold(fact.text)
+        lacking = ", ".join(name for name, folded in place.items() if folded not in fact_text)
         text = f"{lacking}: {fact.text}" if lacking else fact.text
         metadata = {**common, LINKS_KEY: names.links(fact)}
         documents.append(Document(id=f"fact:{id}:{number}", page_content=text, metadata=metadata))
@@ -229,9 +229,9 @@ class ElementNames:
         """
         spellings: dict[str, str] = {}
         for element in fact.key_elements:
-            found = self._known(element) if len(element) <= LONGEST_ELEMENT else self._normalize(element)
-            if found is not None:
-                spellings.setdefault(*found)
+            entry = self._known(element) if len(element) <= LONGEST_ELEMENT else self._normalize(element)
+            if entry is not None:
+                spellings.setdefault(*entry)
         return [
             {"kind": KEY_ELEMENT, "tag": name, "direction": "out"}
             | ({} if spelling == name else {"label": spelling})

@@ -174,12 +174,12 @@ def _explain_empty(id: str, chosen: Sequence[tuple[Neighbour, bool]], large: Seq
 
 def _advise_links(near: Neighbours) -> list[str]:
     """Advise on the links that the document does have."""
-    found = []
+    advice = []
     for name, own in (("forward", near.outgoing), ("backward", near.incoming)):
         kinds = sorted({neighbour.link.kind for neighbour in own if neighbour.ids})
         if kinds:
-            found.append(f"direction={name!r} leads to documents by links of the kinds {', '.join(kinds)}")
-    return found or ["it has no links to other documents; search for something else"]
+            advice.append(f"direction={name!r} leads to documents by links of the kinds {', '.join(kinds)}")
+    return advice or ["it has no links to other documents; search for something else"]
 
 
 def _describe_hub(one: Neighbour) -> str:
@@ -261,6 +261,6 @@ def sources(scope: ToolScope) -> Operation[ToolAnswer]:
 
 
 def _list_names(names: Iterable[str]) -> str:
-    found = list(names)
-    more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
-    return escape_unprintable(", ".join(found[:MOST_NAMED]) or "none") + more
+    listed = list(names)
+    more = f" and {len(listed) - MOST_NAMED:,} more" if len(listed) > MOST_NAMED else ""
+    return escape_unprintable(", ".join(listed[:MOST_NAMED]) or "none") + more

@@ -108,7 +108,7 @@ def _find_by_words(words: tuple[str, ...], most: int, filter: Condition) -> Plan
 
 
 def _interleave(lists: Iterable[Sequence[T]], most: int) -> list[T]:
-    taken = dict.fromkeys(one for one in chain(*zip_longest(*lists)) if one is not None)
+    taken = dict.fromkeys(item for item in chain(*zip_longest(*lists)) if item is not None)
     return list(taken)[:most]
 
 
@@ -196,9 +196,9 @@ def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[
     Returns:
         How many were added and removed, or would be.
     """
-    known = yield from call(facts.pages, facts.apages, ELEMENT_SOURCE)
+    digests = yield from call(facts.pages, facts.apages, ELEMENT_SOURCE)
     single: list[str] = []
-    for batch in split_batches(sorted(known), _ELEMENTS_AT_ONCE):
+    for batch in split_batches(sorted(digests), _ELEMENTS_AT_ONCE):
         names = [read_element_name(url) for url in batch]
         sizes = yield from call_plan(facts.backend, _count_facts(names))
         single += [name for name, size in zip(names, sizes.tolist(), strict=True) if size < FEWEST_FACTS]

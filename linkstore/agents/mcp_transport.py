@@ -85,10 +85,10 @@ def find_line_error(line: str) -> JSONRPCError | None:
     else:
         return None
     try:
-        given = json.loads(line)  # takes a half surrogate pair, which is JSON but no text
+        message = json.loads(line)  # takes a half surrogate pair, which is JSON but no text
     except (ValueError, RecursionError):
         return _make_line_error(PARSE_ERROR, _NO_JSON, None)
-    return _make_line_error(INVALID_REQUEST, _NO_REQUEST, _read_request_id(given))
+    return _make_line_error(INVALID_REQUEST, _NO_REQUEST, _read_request_id(message))
 
 
 def _read_request_id(given: object) -> str | int | None:

@@ -138,29 +138,31 @@ class OutputModel:
             CallTimeoutError: If one was not done in time.
         """
         config = RunnableConfig(max_concurrency=max_concurrency)
-        given = [list(prompt) for prompt in prompts]
-        found: list[Any] = []
+        requests = [list(prompt) for prompt in prompts]
+        outputs: list[Any] = []
         if not self._in_words:
             try:
                 structured = self._model.with_structured_output(schema, include_raw=True)
             except NotImplementedError:
                 self._in_words = True
             else:
-                found = yield from _call_all(structured, given, config, seconds)
-        refused = [at for at, one in enumerate(found) if getattr(one, "status_code", None) in _REFUSED]
+                outputs = yield from _call_all(structured, requests, config, seconds)
+        refused = [
+            at for at, output in enumerate(outputs) if getattr(output, "status_code", None) in _REFUSED
+        ]
         if refused or self._in_words:
             asked = HumanMessage(_IN_WORDS + json.dumps(schema.model_json_schema(), ensure_ascii=False))
-            places = refused or range(len(given))
-            messages = [[*given[at], asked] for at in places]
+            places = refused or range(len(requests))
+            messages = [[*requests[at], asked] for at in places]
             again = yield from _call_all(self._model, messages, config, seconds)
-            found = found or [None] * len(given)
-            for at, one in zip(places, again, strict=True):
-                if not isinstance(one, Exception):
+            outputs = outputs or [None] * len(requests)
+            for at, output in zip(places, again, strict=True):
+                if not isinstance(output, Exception):
                     self._in_words = True
                 # Of two errors, the first says more: the second repeats what is wrong with the request.
-                found[at] = (found[at] or one) if isinstance(one, Exception) else {"raw": one}
-        self._in_words = self._in_words or any(isinstance(one, ValidationError) for one in found)
-        return [_read_reply(one, schema) for one in found]
+                outputs[at] = (outputs[at] or output) if isinstance(output, Exception) else {"raw": output}
+        self._in_words = self._in_words or any(isinstance(output, ValidationError) for output in outputs)
+        return [_read_reply(output, schema) for output in outputs]
 
 
 def _call_all(

@@ -181,10 +181,10 @@ class GraphReader(Runnable[str | None, Answer]):
         return make_answer(cast("Reading", state), with_facts=self.facts is not None)
 
     def _complete_config(self, config: RunnableConfig | None) -> RunnableConfig:
-        given = ensure_config(config)
+        full_config = ensure_config(config)
         if config is None or "recursion_limit" not in config:
-            given["recursion_limit"] = self._limit
-        return given
+            full_config["recursion_limit"] = self._limit
+        return full_config
 
 
 def _make_input(question: str | None) -> Reading | None:
@@ -259,14 +259,16 @@ def graph_reader(
     require(Budget, "a Budget", budget=limits)
     model = chat_model(model) if isinstance(model, str) else model
     asked = OutputModel(model)
-    found = facts
+    fact_index = facts
     if facts is not None:
         check_embeddings(store, facts)
     else:
         with suppress(StoreNotFoundError, CapabilityError):
-            found = fact_store(store)
-    sources = ReadingSources(store=store, facts=found, model=asked, budget=limits, counter=counter_of(None))
-    return GraphReader(compile_graph(sources, checkpointer), found, limits, owned=facts is None)
+            fact_index = fact_store(store)
+    sources = ReadingSources(
+        store=store, facts=fact_index, model=asked, budget=limits, counter=counter_of(None)
+    )
+    return GraphReader(compile_graph(sources, checkpointer), fact_index, limits, owned=facts is None)
 
 
 def compile_graph(sources: ReadingSources, checkpointer: Checkpointer = None) -> Graph:

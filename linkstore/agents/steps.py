@@ -128,8 +128,8 @@ class ReadingSources:
     def vector(self, text: str) -> Operation[Floats]:
         """Compute the unit vector of a text."""
         embedding = self.store.embeddings
-        given = yield from call(embedding.embed_query, embedding.aembed_query, text)
-        return normalize_vector(given)
+        query_vector = yield from call(embedding.embed_query, embedding.aembed_query, text)
+        return normalize_vector(query_vector)
 
 
 class ReadingStep:
@@ -244,15 +244,15 @@ class ReadingStep:
 
     def add_facts(self, facts: Iterable[tuple[str, str]], of: str, weight: float) -> Operation[None]:
         """Add the passages of facts to the candidates, without missing ones."""
-        said: dict[str, list[str]] = {}
+        texts: dict[str, list[str]] = {}
         for id, text in facts:
-            said.setdefault(id, []).append(text)
-        there = yield from call_plan(self.sources.store.backend, select_stored(said))
-        self.add_candidates(((id, of, "") for id in said if id in there), weight)
+            texts.setdefault(id, []).append(text)
+        there = yield from call_plan(self.sources.store.backend, select_stored(texts))
+        self.add_candidates(((id, of, "") for id in texts if id in there), weight)
         for id in there:
             if id in self.state["candidates"]:
-                known = self.state["candidates"][id]["facts"]
-                known += [text for text in said[id] if text not in known]
+                candidate_facts = self.state["candidates"][id]["facts"]
+                candidate_facts += [text for text in texts[id] if text not in candidate_facts]
 
     def offer(self, elements: Iterable[str]) -> None:
         """Offer key elements, the newest first, that were not explored."""
@@ -269,8 +269,8 @@ class ReadingStep:
 
     def find_numbered(self, sort: str, wanted: Iterable[str]) -> list[str]:
         """Return the passages with these numbers, each once, and count the others as refused."""
-        known = {str(number): id for number, id in enumerate(self.state["shown"], 1)}
-        return self._find(sort, (_NUMBER.sub("", one).lstrip("0") for one in wanted), known)
+        ids = {str(number): id for number, id in enumerate(self.state["shown"], 1)}
+        return self._find(sort, (_NUMBER.sub("", text).lstrip("0") for text in wanted), ids)
 
     def find_offered(self, wanted: Iterable[str]) -> list[str]:
         """Return the key elements that were offered, each once, and count the others as refused."""
@@ -278,9 +278,9 @@ class ReadingStep:
         return self._find("elements", map(_normalize, wanted), offered)
 
     def _find(self, sort: str, wanted: Iterable[str], known: Mapping[str, str]) -> list[str]:
-        found = [known.get(one) for one in wanted]
-        self.refuse(sort, found.count(None))
-        return list(dict.fromkeys(one for one in found if one is not None))
+        ids = [known.get(name) for name in wanted]
+        self.refuse(sort, ids.count(None))
+        return list(dict.fromkeys(id for id in ids if id is not None))
 
     def refuse(self, sort: str, count: int) -> None:
         """Count invented names."""
@@ -328,7 +328,7 @@ def make_plan(step: ReadingStep) -> Operation[None]:
     yield from step.sources.vector(state["question"])  # refuses a blank question before the model is paid
     made = yield from step.ask(RationalPlan, prompts.make_prompt(prompts.PLAN_TASK, state))
     if isinstance(made, RationalPlan):
-        state["plan"] = [said for step in made.steps[:MOST_PLANNED] if (said := " ".join(step.split()))]
+        state["plan"] = [line for step in made.steps[:MOST_PLANNED] if (line := " ".join(step.split()))]
     queries = {query.casefold(): query for query in [state["question"], *state["plan"]]}
     state["queries"] = list(queries.values())
     step.record_action(
@@ -352,9 +352,9 @@ def search(step: ReadingStep) -> Operation[None]:
             vector = yield from step.sources.vector(query)
             words, _ = extract_question_terms(query)
             plan = lookups.find_likely_facts(vector, words, SHOWN_HITS, OFFERED_ELEMENTS)
-            found = yield from call_plan(facts.backend, plan)
-            yield from step.add_facts(found.facts, "", weight * BY_FACTS)
-            step.offer(found.elements)
+            matches = yield from call_plan(facts.backend, plan)
+            yield from step.add_facts(matches.facts, "", weight * BY_FACTS)
+            step.offer(matches.elements)
 
 
 def look_up_facts(step: ReadingStep) -> Operation[None]:
@@ -365,12 +365,14 @@ def look_up_facts(step: ReadingStep) -> Operation[None]:
     vector = yield from step.sources.vector(state["question"])
     assert facts is not None, "key elements are only offered by facts"
     for name in names:
-        found = yield from call_plan(facts.backend, lookups.find_facts(name, vector, SHOWN_FACTS))
-        yield from step.add_facts(found.facts, f"element:{name}", LATER)
-        shown = [(id, text) for id, text in found.facts if id in {*state["candidates"], *state["read"]}]
-        state["facts"][name] = ElementFacts(size=found.size, facts=shown)
-        step.offer(found.elements)
-        step.record_action("", [], f"looked up {describe_count(len(found.facts), found.size)} of {name!r}")
+        matches = yield from call_plan(facts.backend, lookups.find_facts(name, vector, SHOWN_FACTS))
+        yield from step.add_facts(matches.facts, f"element:{name}", LATER)
+        shown = [(id, text) for id, text in matches.facts if id in {*state["candidates"], *state["read"]}]
+        state["facts"][name] = ElementFacts(size=matches.size, facts=shown)
+        step.offer(matches.elements)
+        step.record_action(
+            "", [], f"looked up {describe_count(len(matches.facts), matches.size)} of {name!r}"
+        )
 
 
 def describe_count(shown: int, size: int) -> str:
@@ -390,15 +392,15 @@ def look_up_links(step: ReadingStep) -> Operation[None]:
     vector = yield from step.sources.vector(" ".join([state["question"], *state["notebook"][-1:]]))
     plan = lookups.find_linked(ids, vector, state["read"], SHOWN_HITS)
     linked = yield from call_plan(step.sources.store.backend, plan)
-    found = ((chunk.id, f"chunk:{chunk.of}", f"{chunk.how} P{step.number(chunk.of)}") for chunk in linked)
-    new = step.add_candidates(found, LINKED)
+    passages = ((chunk.id, f"chunk:{chunk.of}", f"{chunk.how} P{step.number(chunk.of)}") for chunk in linked)
+    new = step.add_candidates(passages, LINKED)
     state["linked"] = [chunk.id for chunk in linked if chunk.beside]
     state["linked"] += [chunk.id for chunk in linked if not chunk.beside][:SHOWN_LINKED]
     if facts is not None:
         urls = [make_chunk_url(id) for id in ids]
         own = yield from call(facts.page_ids, facts.apage_ids, FACT_SOURCE, urls)
-        known = tuple(islice(chain(*own.values()), FACTS_OF_PASSAGE))
-        step.offer((yield from call_plan(facts.backend, lookups.find_elements(known))))
+        fact_ids = tuple(islice(chain(*own.values()), FACTS_OF_PASSAGE))
+        step.offer((yield from call_plan(facts.backend, lookups.find_elements(fact_ids))))
     step.record_action("", [], f"looked at links: {format_count(len(new), 'new passage')}")
 
 
@@ -436,8 +438,8 @@ def read(step: ReadingStep) -> Operation[None]:
     for document in reading:
         _mark_as_read(state, document)
     names = ", ".join(repr(document.id) for document in reading)
-    said = f"read {names}" if names else f"saw {format_count(len(menu), 'passage')}"
-    _decide(step, made if isinstance(made, Decision) else None, menu, said)
+    activity = f"read {names}" if names else f"saw {format_count(len(menu), 'passage')}"
+    _decide(step, made if isinstance(made, Decision) else None, menu, activity)
 
 
 def _list_candidates(state: Reading) -> list[str]:
@@ -537,7 +539,7 @@ def _decide(step: ReadingStep, made: Decision | None, menu: Sequence[str], said:
     if made is None or (chosen and not decision.sure and not decision.finished):
         chosen = _add_best(chosen, menu)
     elements = step.find_offered(decision.key_elements)[:MOST_WANTED]
-    queries = [query for one in decision.search if (query := " ".join(one.split()))][:MOST_WANTED]
+    queries = [query for text in decision.search if (query := " ".join(text.split()))][:MOST_WANTED]
     _take_up(state, chosen, elements, queries)
     wants = {"read": chosen, "explore": elements, "search": queries}
     action = " and ".join(name for name, of in wants.items() if of)
@@ -595,7 +597,7 @@ def _end(step: ReadingStep, statements: Sequence[CitedStatement], *, in_sources:
 
 
 def _list_cited(state: Reading) -> list[str]:
-    return list(dict.fromkeys(id for one in state["statements"] for id in one["chunks"]))
+    return list(dict.fromkeys(id for statement in state["statements"] for id in statement["chunks"]))
 
 
 def write_answer(step: ReadingStep) -> Operation[None]:

@@ -98,12 +98,12 @@ def make_message(said: ScriptedAnswer, call: ModelCall, number: int) -> AIMessag
         kind = entry.get("type") if isinstance(entry, Mapping) else None
         id = f"call-{number}-{place}"
         if kind in (TOOL_CALL, INVALID_TOOL_CALL):
-            given: dict[str, Any] = {**entry, "id": entry.get("id") or id}
+            fields: dict[str, Any] = {**entry, "id": entry.get("id") or id}
             if kind == TOOL_CALL:
-                message.tool_calls.append(cast("ToolCall", {**given, "args": dict(entry["args"])}))
+                message.tool_calls.append(cast("ToolCall", {**fields, "args": dict(entry["args"])}))
             else:
-                named = given.get("name") or call.output_tool()
-                message.invalid_tool_calls.append(cast("InvalidToolCall", {**given, "name": named}))
+                named = fields.get("name") or call.output_tool()
+                message.invalid_tool_calls.append(cast("InvalidToolCall", {**fields, "name": named}))
         elif "response_format" in call.options and entry is said:
             return AIMessage(json.dumps(_make_arguments(entry), ensure_ascii=False))
         else:
@@ -135,8 +135,8 @@ def split_message(message: AIMessage) -> Iterator[AIMessageChunk]:
     yield from (AIMessageChunk(content=part, id=message.id) for part in parts)
     calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
     for index, called in enumerate(calls):
-        given = called["args"]
-        text = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
+        args = called["args"]
+        text = args if isinstance(args, str) else json.dumps(args or {}, ensure_ascii=False)
         pieces = [text[start : start + CHUNK_LETTERS] for start in range(0, len(text), CHUNK_LETTERS)]
         first = tool_call_chunk(name=called["name"], args="", id=called["id"], index=index)
         for piece in [first, *(tool_call_chunk(args=piece, index=index) for piece in pieces)]:
@@ -284,17 +284,19 @@ class ScriptedChatModel(BaseChatModel):
     def _find_answer(self, call: ModelCall, number: int) -> ScriptedAnswer:
         """Return the answer to the call of this number, counted from 1."""
         if callable(self.script):
-            said: Any = self.script
+            answer: Any = self.script
         elif number <= len(self.script):
-            said = self.script[number - 1]
+            answer = self.script[number - 1]
         else:
             last = str(call.messages[-1].text)[:200] if call.messages else ""
             raise ScriptError(
                 f"the script has {len(self.script)} answers, and this is call {number};"
                 f" its last message is {last!r}"
             )
-        if callable(said) and not isinstance(said, type):
-            said = said(call.messages)
-        if isinstance(said, BaseException) or (isinstance(said, type) and issubclass(said, BaseException)):
-            raise said
-        return said  # type: ignore[no-any-return]
+        if callable(answer) and not isinstance(answer, type):
+            answer = answer(call.messages)
+        if isinstance(answer, BaseException) or (
+            isinstance(answer, type) and issubclass(answer, BaseException)
+        ):
+            raise answer
+        return answer  # type: ignore[no-any-return]

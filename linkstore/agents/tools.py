@@ -152,7 +152,7 @@ def make_specs(scope: ToolScope, about: str = "", prefix: str = "") -> Iterator[
         prefix: Goes before the names.
     """
     limits, schema = scope.limits, scope.store.schema()
-    words: dict[str, object] = {one.__name__: f"{prefix}{one.__name__}" for one in _READING}
+    words: dict[str, object] = {operation.__name__: f"{prefix}{operation.__name__}" for operation in _READING}
     words |= {
         "results": limits.results,
         "text": f"{limits.text:,}",
@@ -163,17 +163,17 @@ def make_specs(scope: ToolScope, about: str = "", prefix: str = "") -> Iterator[
         "types": f" {schema.describe()[:MAX_DESCRIBED]}" if schema else "",
         **_name_examples(schema),
     }
-    for one in _READING:
-        changed = _change_search(scope.ceiling, schema) if one is document_tools.search else {}
-        yield make_spec(one, scope, words, changed, prefix=prefix)
+    for operation in _READING:
+        changed = _change_search(scope.ceiling, schema) if operation is document_tools.search else {}
+        yield make_spec(operation, scope, words, changed, prefix=prefix)
 
 
 def make_writing_specs(scope: ToolScope) -> Iterator[ToolSpec]:
     """Yield two more tools, which write: ``add`` and ``delete``."""
     schema = scope.store.schema()
     words = {"rules": f" {schema.describe()}" if schema else ""}
-    for one in (document_tools.add, document_tools.delete):
-        yield make_spec(one, scope, words, writes=True)
+    for operation in (document_tools.add, document_tools.delete):
+        yield make_spec(operation, scope, words, writes=True)
 
 
 def make_spec(
@@ -196,14 +196,14 @@ def make_spec(
         prefix: Goes before the name.
         writes: Whether it changes the store.
     """
-    description, told = read_docstring(operation)
+    description, arguments = read_docstring(operation)
     name = f"{prefix}{operation.__name__}"
     fields: dict[str, Any] = {}
     for parameter in list(inspect.signature(operation, eval_str=True).parameters.values())[1:]:
         default = ... if parameter.default is parameter.empty else parameter.default
         taken = (changed or {}).get(parameter.name, (parameter.annotation, default))
         if taken is not None:
-            text = Template(told[parameter.name].text).substitute(words)
+            text = Template(arguments[parameter.name].text).substitute(words)
             fields[parameter.name] = (taken[0], Field(default=taken[1], description=text))
     return ToolSpec(
         name=name,
