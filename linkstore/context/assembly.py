@@ -141,9 +141,9 @@ class Assembly:
             wanted = [*self._pack(capacity), *wanted]
         for name in wanted:
             fresh = self._with_requirements(name) - taken.keys()
-            cost = sum(self._by_id[one].cost for one in fresh)
+            cost = sum(self._by_id[other].cost for other in fresh)
             if cost <= capacity:
-                taken |= {one: self._by_id[one].text for one in fresh}
+                taken |= {other: self._by_id[other].text for other in fresh}
                 capacity -= cost
         return taken
 
@@ -198,8 +198,8 @@ class Assembly:
         room -= self._settings.counter.count([self._settings.head_of(self._by_id[name].document)])[0]
         if room < LEAST_EXCERPT and not alone:
             return None
-        given = self._by_id[name].text, self._question, room, self._settings.counter
-        return cut_excerpt(*given, name) or (cut_excerpt(*given) if alone else None)
+        args = self._by_id[name].text, self._question, room, self._settings.counter
+        return cut_excerpt(*args, name) or (cut_excerpt(*args) if alone else None)
 
     def _try(self, draft: _Draft, name: str, text: str) -> _Draft:
         """Return the draft with a document more if it fits, else as it is."""
@@ -291,8 +291,8 @@ class Assembly:
         ]
         notes += [why for name, why in self._candidates.notes.items() if name in taken]
         if self._settings.order == "precedence":
-            known = {*self._settings.precedence, *self._settings.requires, *STRUCTURE_KINDS}
-            others = sorted({edge.kind for edge in self._around.links_among(taken)} - known)
+            kinds = {*self._settings.precedence, *self._settings.requires, *STRUCTURE_KINDS}
+            others = sorted({edge.kind for edge in self._around.links_among(taken)} - kinds)
             if others:
                 notes.append(
                     f"links of the kind {', '.join(others)} do not order the documents; to read their source"
@@ -316,7 +316,7 @@ class Assembly:
         texts = [self._write({name: by_id[name].text for name in least}).text]
         for name in self._list_cut(draft):
             head = self._settings.head_of(by_id[name].document)
-            texts += (head + one for one in list_shortest(by_id[name].text, self._question))
+            texts += (head + excerpt for excerpt in list_shortest(by_id[name].text, self._question))
         return (
             f"no document or sentence fits into the budget of {self._settings.budget} tokens; the shortest"
             f" needs {min(map(self._count_tokens, texts))}"
@@ -391,7 +391,10 @@ def cut_excerpt(
             return excerpt
         chosen.pop()  # the least of those taken
     single = [_format(sentences, [at], name) for at in best]
-    return next((one for one, cost in zip(single, counter.count(single), strict=True) if cost <= room), None)
+    return next(
+        (candidate for candidate, cost in zip(single, counter.count(single), strict=True) if cost <= room),
+        None,
+    )
 
 
 def list_shortest(text: str, question: str) -> list[str]:

@@ -90,9 +90,12 @@ class CompilerSettings:
         if self.last_access is not None and not isinstance(self.last_access, Mapping):
             require_having("__call__", "a dict or a function of an id", last_access=self.last_access)
         require_at_least(1, budget=self.budget, **omit_none(candidates=self.candidates))
-        for name, value, known in (("order", self.order, ORDERS), ("selection", self.selection, SELECTIONS)):
-            if value not in known:
-                raise StrategyError(f"{name} must be one of {', '.join(known)}, not {value!r}")
+        for name, value, allowed in (
+            ("order", self.order, ORDERS),
+            ("selection", self.selection, SELECTIONS),
+        ):
+            if value not in allowed:
+                raise StrategyError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
         for kind, first in self.precedence.items():
             if first not in {"source", "target"}:
                 raise StrategyError(f"precedence[{kind!r}] must be 'source' or 'target', not {first!r}")
@@ -234,13 +237,13 @@ def make_candidates(
                 path=hit.path if hit else Path(()),
             )
         )
-    found = [at for at, item in enumerate(items) if item.role == "found"]
-    if any(items[at].strength < 1 for at in found):
+    positions = [at for at, item in enumerate(items) if item.role == "found"]
+    if any(items[at].strength < 1 for at in positions):
         faded = sorted(
-            (items[at] for at in found),
+            (items[at] for at in positions),
             key=lambda item: -item.score * (item.strength if item.score > 0 else 1),
         )
-        items[found[0] : found[-1] + 1] = faded
+        items[positions[0] : positions[-1] + 1] = faded
     listed = {item.id: item for item in items}
     same, overlaps = find_alike(listed)
     requires, refused = _close_requirements(listed, same, around)

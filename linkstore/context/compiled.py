@@ -59,16 +59,16 @@ class TokenCounter:
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text."""
-        known = self._known
+        counts = self._known
         keys = [_hash_text(text) for text in texts]
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in counts}
         fresh = dict(zip(missing, self._counts(list(missing.values())), strict=True)) if missing else {}
-        found = [fresh[key] if key in fresh else known[key] for key in keys]
-        if len(known) + len(fresh) > MOST_COUNTS:
+        results = [fresh[key] if key in fresh else counts[key] for key in keys]
+        if len(counts) + len(fresh) > MOST_COUNTS:
             self._known = fresh  # replaced, not emptied: another thread may be reading the old one
         else:
-            known.update(fresh)
-        return found
+            counts.update(fresh)
+        return results
 
     def __repr__(self) -> str:
         return f"TokenCounter({self.name!r})"
@@ -335,6 +335,6 @@ class Compiled:
 
 
 def _add_item(item: Item) -> Document:
-    found = {name: value for name, value in item.to_dict().items() if name != "text"}
-    metadata = {**item.document.metadata, HIT_KEY: found}
+    fields = {name: value for name, value in item.to_dict().items() if name != "text"}
+    metadata = {**item.document.metadata, HIT_KEY: fields}
     return item.document.model_copy(update={"metadata": metadata})

@@ -178,7 +178,7 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
             hits = yield from self._search(question, *wider)
         manifest = yield from call_engine(backend, backend.manifest())
         pinned: list[StoredDocument] = []
-        around, found = Surroundings(), list(hits)
+        around, all_hits = Surroundings(), list(hits)
         if manifest.dimension is not None:
             any_vector = make_unit_vector(manifest.dimension)
             scope = parse_filter(settings.filter)
@@ -190,17 +190,17 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
                         f"more than {MOST_PINNED} documents are pinned; give a narrower filter: pinned={{…}}"
                     )
             if settings.strategy is None:
-                found = yield from call_plan(backend, find_dependencies(hits, settings.precedence), scope)
-            ids = [*(document.id for document in pinned), *(str(hit.document.id) for hit in found)]
+                all_hits = yield from call_plan(backend, find_dependencies(hits, settings.precedence), scope)
+            ids = [*(document.id for document in pinned), *(str(hit.document.id) for hit in all_hits)]
             looking = find_surroundings(list(dict.fromkeys(ids)), frozenset(settings.requires))
             around = yield from call_plan(backend, looking, scope)
-        metadata = {str(hit.document.id): hit.document.metadata for hit in found}
+        metadata = {str(hit.document.id): hit.document.metadata for hit in all_hits}
         metadata |= {document.id: document.metadata for document in pinned}
-        named = (one.get("page") for one in metadata.values())
+        named = (fields.get("page") for fields in metadata.values())
         urls = list(dict.fromkeys(url for url in named if isinstance(url, str) and url))
         pages = (yield from call_engine(backend, backend.pages(None, urls))) if urls else []
         metadata |= {name: document.metadata for name, document in around.documents.items()}
-        fading = [name for name, one in metadata.items() if settings.decay.may_fade(one)]
+        fading = [name for name, fields in metadata.items() if settings.decay.may_fade(fields)]
         accessed = yield from self._accesses.read(fading)
         if settings.last_access is not None:
             by_id = settings.last_access
@@ -209,7 +209,7 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
         moment = now or datetime.now(UTC)
 
         def assemble() -> Compiled:
-            candidates = make_candidates(settings, found, pinned, around, accessed, moment)
+            candidates = make_candidates(settings, all_hits, pinned, around, accessed, moment)
             return Assembly(settings, question, hits, candidates, around, pages).compile()
 
         compiled = yield from call(assemble, None)

@@ -84,8 +84,8 @@ class Decay:
     def may_fade(self, metadata: Mapping[str, Any]) -> bool:
         """Say whether a document with this metadata has a half-life."""
         memory = metadata.get(MEMORY_KEY)
-        known = isinstance(memory, str) and memory in self.half_life
-        return known or metadata.get(HALF_LIFE_KEY) is not None
+        has_half_life = isinstance(memory, str) and memory in self.half_life
+        return has_half_life or metadata.get(HALF_LIFE_KEY) is not None
 
     def strength(
         self,
@@ -134,8 +134,8 @@ class Decay:
             age = None if accessed is None else _add_time_zone(now) - _add_time_zone(accessed)
             strength = self.strength(memory if isinstance(memory, str) else None, age, centrality, own)
         if memory is not None and memory not in (*MEMORIES, *self.half_life):
-            known = ", ".join(dict.fromkeys((*MEMORIES, *self.half_life)))
-            wrong = f"{MEMORY_KEY} {memory!r} is none of {known}; it does not fade"
+            kinds = ", ".join(dict.fromkeys((*MEMORIES, *self.half_life)))
+            wrong = f"{MEMORY_KEY} {memory!r} is none of {kinds}; it does not fade"
             return strength, f"document {name!r}: {wrong}"
         unread = [
             f"{key} {value!r}, which is read as {meant}"
@@ -168,9 +168,9 @@ class Accesses:
 
     def read(self, names: Collection[str]) -> Operation[dict[str, datetime]]:
         """Return when documents were last accessed, recorded or not, for those with a known time."""
-        known = (yield from read_access_times(self._store.backend, list(names))) if names else {}
+        times = (yield from read_access_times(self._store.backend, list(names))) if names else {}
         pending = {name: self._pending[name] for name in names if name in self._pending}
-        return known | {name: max(at, known.get(name, at)) for name, at in pending.items()}
+        return times | {name: max(at, times.get(name, at)) for name, at in pending.items()}
 
     def record(self, *, all: bool = False) -> Operation[None]:
         """Record what is pending in one change: if there is much, if it waits for long, or ``all``.

@@ -54,7 +54,7 @@ def order_topologically(
             and all(other in ordered or cycle[other] == cycle[node] for other in needs[node])
         )
 
-    for node in (one for own in cycles for one in sorted(own, key=rank.__getitem__)):
+    for node in (member for own in cycles for member in sorted(own, key=rank.__getitem__)):
         first, seen = node, {node}
         while may_come(start := starts.get(first)) and start not in seen:
             first = start

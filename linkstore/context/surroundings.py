@@ -199,5 +199,8 @@ def _read_links(refs: Ints, names: Sequence[str]) -> Plan[tuple[PrecedenceEdge, 
     ends = np.stack((leaving.document[left], arriving.document[arrived], leaving.kind[left]))
     distinct: list[list[int]] = np.unique(ends[:, ends[0] != ends[1]], axis=1).T.tolist()
     return tuple(
-        sorted(PrecedenceEdge(names[one], names[other], leaving.kinds[kind]) for one, other, kind in distinct)
+        sorted(
+            PrecedenceEdge(names[source], names[other], leaving.kinds[kind])
+            for source, other, kind in distinct
+        )
     )
