@@ -139,8 +139,12 @@ def calibrate_floor(
     heard = sample_similarities(store, questions, gold, seed)
     floor, most = _find_least_reached(heard.unrelated, noise), _find_most_reached(heard.best, keep)
     floor = round((floor + most) / 2, 3) if floor < most else most
-    found = heard.at(min(max(floor, -1.0), 1.0))
-    return replace(found, min_similarity=None) if found.noise > max(noise, MOST_NOISE) else found
+    calibration = heard.at(min(max(floor, -1.0), 1.0))
+    return (
+        replace(calibration, min_similarity=None)
+        if calibration.noise > max(noise, MOST_NOISE)
+        else calibration
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +164,8 @@ class LexicalWeight:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the proposal as plain JSON."""
-        found = [{"weight": weight, "mrr": mrr} for weight, mrr in self.found.items()]
-        return {"lexical_weight": self.weight, "sentences": self.sentences, "compared": found}
+        compared = [{"weight": weight, "mrr": mrr} for weight, mrr in self.found.items()]
+        return {"lexical_weight": self.weight, "sentences": self.sentences, "compared": compared}
 
     def __str__(self) -> str:
         return (
@@ -204,16 +208,16 @@ def estimate_lexical_weight(store: LinkStore, *, seed: int = 0) -> LexicalWeight
         )
     meaning = _compare_cloze(store, cloze)
     words = _match_cloze(cloze)
-    found: dict[float, Doubles] = {}
+    ranks: dict[float, Doubles] = {}
     for weight in LEXICAL_WEIGHTS:
         scores = meaning + np.float32(weight) * words
-        found[weight] = 1 / (1 + (scores > np.diag(scores)[:, None]).sum(axis=1))
-    best = max(found.values(), key=np.mean)
-    worse = {weight: best - doubles for weight, doubles in found.items()}
+        ranks[weight] = 1 / (1 + (scores > np.diag(scores)[:, None]).sum(axis=1))
+    best = max(ranks.values(), key=np.mean)
+    worse = {weight: best - doubles for weight, doubles in ranks.items()}
     good = [weight for weight, by in worse.items() if np.mean(by) <= np.std(by) / math.sqrt(len(by))]
     return LexicalWeight(
         weight=min(good, key=lambda weight: abs(weight - DEFAULT_LEXICAL_WEIGHT)),
-        found={weight: float(np.mean(doubles)) for weight, doubles in found.items()},
+        found={weight: float(np.mean(doubles)) for weight, doubles in ranks.items()},
         sentences=len(cloze),
     )
 
@@ -222,17 +226,17 @@ def _take_sentences(documents: list[Record], seed: int) -> list[tuple[str, Recor
     """Take one sentence of some words out of each document that has others, and return it with the rest."""
     chance = random.Random(seed)  # noqa: S311 - a sample, no secret
     chance.shuffle(documents)
-    found: list[tuple[str, Record]] = []
+    cloze: list[tuple[str, Record]] = []
     for record in documents:
         sentences = split_sentences(record.text)
         fit = [
             sentence for sentence in sentences if len(extract_question_terms(sentence)[0]) in SENTENCE_WORDS
         ]
-        if len(set(fit)) > 1 and len(found) < CLOZE_QUESTIONS:
+        if len(set(fit)) > 1 and len(cloze) < CLOZE_QUESTIONS:
             taken = chance.choice(fit)
             rest = " ".join(sentence for sentence in sentences if sentence != taken)
-            found.append((taken.strip(), replace(record, text=rest)))
-    return found
+            cloze.append((taken.strip(), replace(record, text=rest)))
+    return cloze
 
 
 def _compare_cloze(store: LinkStore, cloze: Sequence[tuple[str, Record]]) -> Floats:

@@ -260,9 +260,11 @@ def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[CheckupFi
         for name, connectivity in standing.items()
         if name is not None and connectivity.alone == connectivity.documents
     }
-    for one in sorted(apart if len(standing) > 1 else ()):
-        text = f"no link leads to or from any document of the type {one!r}, so no traversal reaches it"
-        yield make_finding("drift", "alarm", text, standing[one].documents)
+    for document_type in sorted(apart if len(standing) > 1 else ()):
+        text = (
+            f"no link leads to or from any document of the type {document_type!r}, so no traversal reaches it"
+        )
+        yield make_finding("drift", "alarm", text, standing[document_type].documents)
     if schema is None:
         return
     led = (relation.types if relation.both_ways else relation.to_types for relation in schema.relations)
@@ -327,19 +329,19 @@ def _check_incomplete(store: LinkStore) -> Iterator[CheckupFinding]:
 
 def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[CheckupFinding]:
     """Yield pages that are not as they were when they were indexed."""
-    found = staleness(store, source, name)
+    comparison = staleness(store, source, name)
     for pages, what in (
-        (found.changed, "that changed since they were indexed"),
-        (found.added, "that are not indexed"),
-        (found.gone, "that are gone from it"),
+        (comparison.changed, "that changed since they were indexed"),
+        (comparison.added, "that are not indexed"),
+        (comparison.gone, "that are gone from it"),
     ):
         if pages:
             text = f"pages of {name} {what}: {len(pages):,}; index it again"
             yield make_finding("stale", "alarm", text, len(pages), pages)
-    if found.unread:
-        reasons = (f"{page} ({reason})" for page, reason in found.unread)
-        text = f"parts of {name} that could not be looked at: {len(found.unread):,}"
-        yield make_finding("stale", "note", text, len(found.unread), reasons)
+    if comparison.unread:
+        reasons = (f"{page} ({reason})" for page, reason in comparison.unread)
+        text = f"parts of {name} that could not be looked at: {len(comparison.unread):,}"
+        yield make_finding("stale", "note", text, len(comparison.unread), reasons)
 
 
 def _check_sound(store: LinkStore) -> Iterator[CheckupFinding]:

@@ -233,9 +233,11 @@ def measure_links(stored: StoredLinks, survey: Survey) -> Profile:
     return Profile(
         documents=documents,
         links={
-            kind: KindProfile(links=links, groups=one[0], hubs=one[1], edges=one[2], dangling=dangling[kind])
+            kind: KindProfile(
+                links=links, groups=totals[0], hubs=totals[1], edges=totals[2], dangling=dangling[kind]
+            )
             for kind, links in sorted(survey.links.items())
-            for one in (counts[kind].tolist(),)
+            for totals in (counts[kind].tolist(),)
         },
         sizes=tuple(
             np.bincount(

@@ -88,12 +88,12 @@ class Estimate:
 
 def compute_recalls(ranks: Ranks, k: int) -> Doubles:
     """Return (q,) the share of each question's gold documents that are among the first ``k``."""
-    return np.array([sum(_is_within(rank, k) for rank in one) / len(one) for one in ranks], dtype=np.float64)
+    return np.array([sum(_is_within(rank, k) for rank in row) / len(row) for row in ranks], dtype=np.float64)
 
 
 def compute_reciprocal_ranks(ranks: Ranks) -> Doubles:
     """Return (q,) one over the rank of each question's first gold document, 0 where none was found."""
-    best = [min((rank for rank in one if rank is not None), default=None) for one in ranks]
+    best = [min((rank for rank in row if rank is not None), default=None) for row in ranks]
     return np.array([0.0 if rank is None else 1.0 / rank for rank in best], dtype=np.float64)
 
 
@@ -114,8 +114,8 @@ def count_rescues(ranks: Ranks, baseline: Ranks, within: int, missed: int) -> tu
         [(rank, other) for rank, other in zip(ours, theirs, strict=True) if not _is_within(other, missed)]
         for ours, theirs in zip(ranks, baseline, strict=True)
     ]
-    found = [sum(_is_within(rank, within) for rank, _ in pair) for pair in pairs]
-    return np.array(found, dtype=np.float64), np.array([len(pair) for pair in pairs], dtype=np.float64)
+    rescues = [sum(_is_within(rank, within) for rank, _ in pair) for pair in pairs]
+    return np.array(rescues, dtype=np.float64), np.array([len(pair) for pair in pairs], dtype=np.float64)
 
 
 def resample_means(columns: Doubles, seed: int, resamples: int = RESAMPLES) -> Doubles:
@@ -141,8 +141,8 @@ def resample_means(columns: Doubles, seed: int, resamples: int = RESAMPLES) -> D
 
 def make_estimate(value: float, samples: Doubles) -> Estimate:
     """Return a value with the interval that its resamples lie in, where NaN is ignored."""
-    known = samples[np.isfinite(samples)]
-    low, high = np.percentile(known, _PERCENTILES) if len(known) else (value, value)
+    finite = samples[np.isfinite(samples)]
+    low, high = np.percentile(finite, _PERCENTILES) if len(finite) else (value, value)
     return Estimate(value=value, low=float(low), high=float(high))
 
 
@@ -301,12 +301,12 @@ def _make_estimates(means: Doubles, samples: Doubles) -> Mapping[str, Estimate]:
 
 def _estimate_rescue_rate(own: _MeasuredMeans) -> Estimate | None:
     """Divide rescued by missed: both are means over the same questions, so this is the overall ratio."""
-    found, missed = own.means[-2:]
+    rescued, missed = own.means[-2:]
     if not missed:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = own.samples[:, -2] / own.samples[:, -1]
-    return make_estimate(float(found / missed), rates)
+    return make_estimate(float(rescued / missed), rates)
 
 
 WITHOUT_LINKS: Final = (DENSE, WORDS, HYBRID)

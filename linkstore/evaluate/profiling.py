@@ -70,7 +70,10 @@ def with_links(documents: Sequence[Document], links: Sequence[str] | None = None
             extractor.observe(kept)
     if not extractors:
         return kept
-    return [copy_with_links(one, *(extractor.extract(one) for extractor in extractors)) for one in kept]
+    return [
+        copy_with_links(document, *(extractor.extract(document) for extractor in extractors))
+        for document in kept
+    ]
 
 
 WELL_LINKED: Final = 0.5
@@ -124,29 +127,29 @@ def profile_gold(store: LinkStore, questions: Sequence[GoldQuestion], units: Gol
         questions: Questions with their answers.
         units: The documents of each answer.
     """
-    found = []
+    results = []
     for question in questions:
         answers = [units.documents[answer] for answer in question.gold]
         vector = normalize_vector(store.embeddings.embed_query(question.question))
-        found.append(store.backend.run(store.backend.answer(_examine_question(answers, vector))))
-    several = [one for one in found if one.answers > 1]
+        results.append(store.backend.run(store.backend.answer(_examine_question(answers, vector))))
+    several = [result for result in results if result.answers > 1]
     kinds = sorted(
-        {kind for one in several for kind in one.edges}, key=lambda kind: (kind != ALL_KINDS, kind)
+        {kind for result in several for kind in result.edges}, key=lambda kind: (kind != ALL_KINDS, kind)
     )
-    joining = {kind: [one.find_joining(kind) for one in several] for kind in kinds}
+    joining = {kind: [result.find_joining(kind) for result in several] for kind in kinds}
     return GoldProfile(
         questions=len(questions),
-        recall_at_5=float(np.mean([1 - len(one.missed) / one.answers for one in found])),
-        missed=sum(len(one.missed) for one in found),
-        within_reach=sum(len(one.within_reach) for one in found),
+        recall_at_5=float(np.mean([1 - len(result.missed) / result.answers for result in results])),
+        missed=sum(len(result.missed) for result in results),
+        within_reach=sum(len(result.within_reach) for result in results),
         kinds={
             kind: GoldEdges(
-                edges=sum(len(one.edges.get(kind, ())) for one in several),
+                edges=sum(len(result.edges.get(kind, ())) for result in several),
                 joining=sum(map(len, joining[kind])),
-                gold=sum(one.answers for one in several),
+                gold=sum(result.answers for result in several),
                 linked=sum(
-                    len({one.answer[ref] for edge in edges for ref in edge})
-                    for one, edges in zip(several, joining[kind], strict=True)
+                    len({result.answer[ref] for edge in edges for ref in edge})
+                    for result, edges in zip(several, joining[kind], strict=True)
                 ),
             )
             for kind in kinds
@@ -186,7 +189,7 @@ def _examine_question(answers: Sequence[frozenset[str]], vector: Floats) -> Plan
     near = yield from ask(Nearest(vector=vector, k=_REACHED_FROM))
     edges = yield from _find_edges(candidates.refs)
     edges = {  # those that do not stay within one answer
-        kind: frozenset((one, other) for one, other in pairs if answer.get(one) != answer.get(other))
+        kind: frozenset((source, other) for source, other in pairs if answer.get(source) != answer.get(other))
         for kind, pairs in edges.items()
     }
     missed = set(range(len(answers))) - _find_answers(near.refs[:_FOUND_AMONG].tolist(), answer)
@@ -213,9 +216,9 @@ def _find_edges(refs: Ints) -> Plan[dict[str, frozenset[Edge]]]:
         tags = yield from ask(Tags(groups=hop.groups))
         pairs_of = {group: edges[name] for group, (name, _) in zip(hop.groups.tolist(), tags, strict=True)}
         left, reached = refs[hop.edges.source].tolist(), hop.edges.target.tolist()
-        for one, other, group in zip(left, reached, hop.edges.group.tolist(), strict=True):
-            if one != other:
-                pairs_of[group].add((min(one, other), max(one, other)))
+        for source, other, group in zip(left, reached, hop.edges.group.tolist(), strict=True):
+            if source != other:
+                pairs_of[group].add((min(source, other), max(source, other)))
     whole = frozenset[Edge]().union(*edges.values())
     return {kind: frozenset(pairs) for kind, pairs in edges.items()} | {ALL_KINDS: whole}
 
@@ -237,16 +240,16 @@ def profile(
         EvaluationError: If a gold answer is not in the store.
     """
     require_store(store=store)
-    found = measure_links(store.backend.run(store.backend.links()), store.survey())
+    measured_links = measure_links(store.backend.run(store.backend.links()), store.survey())
     units = find_gold_units(store, questions, gold) if questions else None
     measured = profile_gold(store, questions, units) if units else None
     comparison = _compare_searches(store, questions, units.kind) if units else None
     return replace(
-        found,
+        measured_links,
         gold=measured,
         gold_kind=units.kind if units else None,
         comparison=comparison,
-        verdict=describe_verdict(found.reached_share, measured, comparison),
+        verdict=describe_verdict(measured_links.reached_share, measured, comparison),
     )
 
 

@@ -143,8 +143,8 @@ def _read_rows(path: Path, kind: type[_Row[T]]) -> Iterator[tuple[int, T]]:
             except ValidationError as error:
                 wrong = error.errors(include_url=False)[0]
                 named = f"{'.'.join(map(str, wrong['loc']))!r}: " if wrong["loc"] else ""
-                found = repr(wrong["input"])[:MOST_QUOTED]
-                problem = f"{named}{wrong['msg']}, but this is {found}"
+                value = repr(wrong["input"])[:MOST_QUOTED]
+                problem = f"{named}{wrong['msg']}, but this is {value}"
                 raise EvaluationError(f"{path}, line {line}: {problem}") from error
             except (EvaluationError, LinkError) as error:
                 raise EvaluationError(f"{path}, line {line}: {error}") from error
@@ -199,8 +199,8 @@ def find_gold_units(store: LinkStore, questions: Sequence[GoldQuestion], kind: G
     sections = {answer: _select_section(answer, pages.get(answer.partition("#")[0], ())) for answer in wanted}
     if kind == "section" or (kind is None and all(sections.values())):
         return _make_units("section", wanted, sections)
-    known = _find_known_ids(store, wanted)
-    return _make_units("id", wanted, {answer: [answer] if answer in known else [] for answer in wanted})
+    ids = _find_known_ids(store, wanted)
+    return _make_units("id", wanted, {answer: [answer] if answer in ids else [] for answer in wanted})
 
 
 def _make_units(kind: GoldKind, wanted: Sequence[str], found: Mapping[str, Iterable[str]]) -> GoldUnits:
@@ -220,11 +220,11 @@ def _make_units(kind: GoldKind, wanted: Sequence[str], found: Mapping[str, Itera
 
 def _find_page_documents(store: LinkStore, urls: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Map the URL of each indexed page to the ids of its documents."""
-    found: dict[str, tuple[str, ...]] = {}
+    ids_of: dict[str, tuple[str, ...]] = {}
     for some in split_batches(filter(is_storable, urls), _LOOKUP_BATCH):
         entries = store.backend.run(store.backend.pages(None, some))
-        found.update({entry.url: entry.ids for entry in entries})
-    return found
+        ids_of.update({entry.url: entry.ids for entry in entries})
+    return ids_of
 
 
 def _select_section(answer: str, ids: Sequence[str]) -> list[str]:
@@ -237,10 +237,10 @@ def _select_section(answer: str, ids: Sequence[str]) -> list[str]:
 
 def _find_known_ids(store: LinkStore, answers: Sequence[str]) -> set[str]:
     """Return the answers that are ids of documents."""
-    known: set[str] = set()
+    ids: set[str] = set()
     for some in split_batches(filter(is_storable, answers), _LOOKUP_BATCH):
-        known.update(store.backend.run(store.backend.answer(select_stored(some))))
-    return known
+        ids.update(store.backend.run(store.backend.answer(select_stored(some))))
+    return ids
 
 
 def evaluate(

@@ -150,8 +150,8 @@ def make_alarms(vitals: Vitals, limits: Limits) -> tuple[Alarm, ...]:
         ("seconds", vitals.seconds_p99, limits.seconds, slow, f"{limits.seconds or 0:g} s"),
     )
     return tuple(
-        Alarm(name=name, value=value, limit=limit, text=f"{text}; the limit is {told}")
-        for name, value, limit, text, told in figures
+        Alarm(name=name, value=value, limit=limit, text=f"{text}; the limit is {shown_limit}")
+        for name, value, limit, text, shown_limit in figures
         if limit is not None and value > limit and vitals.searches >= limits.least
     )
 
@@ -255,9 +255,9 @@ class Watch(StoreObserver):
             if search.reason is not None:
                 self._unanswered.append(search)
             alarms = make_alarms(compute_vitals(self._searches), self.limits)
-            known, self._raised = self._raised, frozenset(alarm.name for alarm in alarms)
+            raised, self._raised = self._raised, frozenset(alarm.name for alarm in alarms)
         for alarm in alarms:
-            if alarm.name not in known:
+            if alarm.name not in raised:
                 _WATCH_LOG.warning("%s", alarm)
 
     def close(self) -> None:
