@@ -156,8 +156,8 @@ def find_passage(text: str, question: str) -> str:
     """
     snippet = make_snippet(text, question, 160).removeprefix("… ").removesuffix(" …")
     words = snippet.split()
-    found = [start for (start, _), _ in find_query_spans(snippet, question)]
-    first = len(snippet[: found[0]].split()) if found else 0
+    starts = [start for (start, _), _ in find_query_spans(snippet, question)]
+    first = len(snippet[: starts[0]].split()) if starts else 0
     lines = [" ".join(line.split()) for line in text.splitlines()]
     for last in range(first + _PASSAGE_WORDS, first, -1):
         passage = " ".join(words[first:last])
@@ -186,22 +186,22 @@ def explain_absence(store: LinkStore, question: str, settings: AskSettings, id: 
     if not documents:
         raise DocumentError(f"document {id!r} does not exist in the store")
     document = documents[0]
-    told: dict[str, Any] = {
+    explanation: dict[str, Any] = {
         "id": id,
         "title": name_document(document.metadata, get_body(document)) or id,
         "rank": None,
     }
     hits = store.search(question, strategy=settings.make_strategy(), filter=settings.filter)
-    told["last"] = hits[len(hits) - 1].score if hits else None
+    explanation["last"] = hits[len(hits) - 1].score if hits else None
     if not parse_filter(settings.filter).matches(document.metadata):
-        return {**told, "reasons": ["the filter of the search excludes it"]}
+        return {**explanation, "reasons": ["the filter of the search excludes it"]}
     behind = store.search(question, strategy=settings.make_strategy(SEARCHED_BEHIND), filter=settings.filter)
     for rank, hit in enumerate(behind, 1):
         if hit.document.id == id:
-            told |= {"rank": rank, "hit": _describe_hit(hit, question)}
+            explanation |= {"rank": rank, "hit": _describe_hit(hit, question)}
             reason = "it is among the hits" if rank <= len(hits) else f"{rank - len(hits)} ranks too low"
-            return {**told, "reasons": [reason, *_list_cuts(behind)]}
-    return {**told, "reasons": [*_describe_distance(store, hits, id), *_list_cuts(hits)]}
+            return {**explanation, "reasons": [reason, *_list_cuts(behind)]}
+    return {**explanation, "reasons": [*_describe_distance(store, hits, id), *_list_cuts(hits)]}
 
 
 def _list_cuts(hits: Hits) -> list[str]:
@@ -214,8 +214,8 @@ def _describe_distance(store: LinkStore, hits: Hits, id: str) -> list[str]:
     seen, frontier, hubs = {id}, [id], set[str]()
     for distance in range(1, _MOST_DISTANCE + 1):
         reached: list[str] = []
-        for one in frontier:
-            around = store.neighbours(one)
+        for document_id in frontier:
+            around = store.neighbours(document_id)
             for neighbour in (*around.incoming, *around.outgoing):
                 if neighbour.more:
                     hubs.add(f"{neighbour.link.kind} {neighbour.link.tag}")
@@ -223,9 +223,9 @@ def _describe_distance(store: LinkStore, hits: Hits, id: str) -> list[str]:
                 seen.update(neighbour.ids)
             if len(seen) > _MOST_VISITED:
                 break
-        if found := sorted(wanted & set(reached)):
+        if reached_ids := sorted(wanted & set(reached)):
             away = format_count(distance, "link")
-            return [f"the search did not reach it; {found[0]} is {away} away"]
+            return [f"the search did not reach it; {reached_ids[0]} is {away} away"]
         frontier = reached
     reasons = [f"the search did not reach it, and no hit is within {_MOST_DISTANCE} links of it"]
     if hubs:

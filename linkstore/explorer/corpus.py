@@ -156,9 +156,9 @@ def build_graph(entries: Sequence[PageEntry], links: StoredLinks) -> PageGraph:
         target=pairs % max(len(names), 1),
         weight=counts.astype(np.float32),
         hubs=tuple(
-            (*links.groups[int(groups[one])], int(sizes[one]))
-            for one in largest.tolist()
-            if sizes[one] > GROUP_CAP
+            (*links.groups[int(groups[group])], int(sizes[group]))
+            for group in largest.tolist()
+            if sizes[group] > GROUP_CAP
         ),
     )
 
@@ -273,9 +273,9 @@ def choose_fields(documents: Sequence[Mapping[str, Any]]) -> tuple[dict[str, lis
                 values.setdefault(name, set()).add(shown)
     dates = sorted(name for name, value in values.items() if all(map(_is_date, value)))
     few = {
-        name: sorted(found)
-        for name, found in sorted(values.items())
-        if name not in dates and _FEWEST_VALUES <= len(found) <= _MOST_VALUES
+        name: sorted(field_values)
+        for name, field_values in sorted(values.items())
+        if name not in dates and _FEWEST_VALUES <= len(field_values) <= _MOST_VALUES
     }
     return dict(list(few.items())[:_MOST_FIELDS]), dates[:_MOST_FIELDS]
 
@@ -319,8 +319,8 @@ def _name_communities(
     """Name each community with drawn pages after the highest-ranked of them."""
     best: dict[int, Mapping[str, Any]] = {}
     for node in nodes:
-        known = best.get(node["community"])
-        if known is None or node["rank"] > known["rank"]:
+        leader = best.get(node["community"])
+        if leader is None or node["rank"] > leader["rank"]:
             best[node["community"]] = node
     label_of = {number: label for label, number in order.items()}
     return [

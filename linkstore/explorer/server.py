@@ -60,13 +60,13 @@ def make_app(views: Views, token: str, hosts: frozenset[str], mcp: Endpoint | No
 
     async def show_view(request: Request) -> Response:
         try:
-            given = orjson.loads(await _read_body(request) or b"{}")
+            arguments = orjson.loads(await _read_body(request) or b"{}")
         except ValueError:
             return _answer({"error": "the body is not JSON"}, 400)
-        if not isinstance(given, dict):
+        if not isinstance(arguments, dict):
             return _answer({"error": "the body is not a JSON object"}, 400)
         try:
-            return _answer(await run_in_threadpool(views.show, request.path_params["name"], given))
+            return _answer(await run_in_threadpool(views.show, request.path_params["name"], arguments))
         except (StoreBusyError, StoreUnavailableError) as error:
             return _answer({"error": str(error)}, 503)
         except LinkStoreError as error:

@@ -280,8 +280,8 @@ def _describe_surroundings(store: LinkStore, id: str, hops: int) -> dict[str, An
     frontier, cut = [id], False
     for distance in range(1, hops + 1):
         reached: list[str] = []
-        for one in frontier:
-            neighbours = store.neighbours(one)
+        for document_id in frontier:
+            neighbours = store.neighbours(document_id)
             for neighbour, away in [
                 *((neighbour, True) for neighbour in neighbours.outgoing),
                 *((neighbour, False) for neighbour in neighbours.incoming),
@@ -293,20 +293,20 @@ def _describe_surroundings(store: LinkStore, id: str, hops: int) -> dict[str, An
                             continue
                         depth[other] = distance
                         reached.append(other)
-                    ends = (one, other) if away else (other, one)
+                    ends = (document_id, other) if away else (other, document_id)
                     edges.setdefault((*ends, neighbour.link.kind), neighbour.link.label)
         frontier = reached
     stored = {document.id: document for document in store.get_by_ids(list(depth))}
     nodes = [
         {
-            "id": one,
-            "title": _name(stored[one]) if one in stored else one,
-            "url": get_url(stored[one]) if one in stored else None,
+            "id": node,
+            "title": _name(stored[node]) if node in stored else node,
+            "url": get_url(stored[node]) if node in stored else None,
             "role": "hit" if away else "start",
             "depth": away,
             "score": None,
         }
-        for one, away in depth.items()
+        for node, away in depth.items()
     ]
     links = [
         {"source": source, "target": target, "kind": kind, "label": label, "followed": True}
@@ -324,14 +324,14 @@ def find_documents(store: LinkStore, text: str) -> list[dict[str, Any]]:
     typed = text.strip()
     if not typed:
         return []
-    found = {id.id: id for id in store.get_by_ids([typed])}
+    documents = {id.id: id for id in store.get_by_ids([typed])}
     folded = typed.casefold()
     pages = sorted(name for name in store.pages() if folded in name.casefold())[:_FOUND]
     first = [ids[0] for ids in store.page_ids(None, pages).values() if ids]
-    found |= {id.id: id for id in store.get_by_ids(first)}
+    documents |= {id.id: id for id in store.get_by_ids(first)}
     for hit in store.search(typed, strategy=Words(k=_FOUND)):
-        found.setdefault(hit.document.id, hit.document)
+        documents.setdefault(hit.document.id, hit.document)
     return [
         {"id": id, "title": _name(document), "page": get_page(document)}
-        for id, document in list(found.items())[:_FOUND]
+        for id, document in list(documents.items())[:_FOUND]
     ]
