@@ -155,8 +155,8 @@ def facts(
                     " --model NAME"
                 ) from error
             with stored:
-                found = describe_facts(stored)
-        print_result(found, _show_report, json=json)
+                description = describe_facts(stored)
+        print_result(description, _show_report, json=json)
         return
     if model is None:
         raise UsageError("facts are extracted by a chat model; give --model, such as openai:gpt-4.1-mini")

@@ -56,9 +56,9 @@ _LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 def add_command(app: typer.Typer, name: str, function: Callable[..., None]) -> None:
     """Add a function to an application as a command."""
     own, common = inspect.signature(function, eval_str=True), inspect.signature(_set_output, eval_str=True)
-    description, told = read_docstring(function)
+    description, texts = read_docstring(function)
     _, told_of_all = read_docstring(_set_output)
-    parameters = [_describe(parameter, told) for parameter in own.parameters.values()]
+    parameters = [_describe(parameter, texts) for parameter in own.parameters.values()]
     parameters += [_describe(parameter, told_of_all) for parameter in common.parameters.values()]
 
     @wraps(function)
@@ -85,10 +85,10 @@ def make_group(description: str, *functions: Callable[..., None]) -> typer.Typer
 
 def _describe(parameter: inspect.Parameter, told: dict[str, ArgumentText]) -> inspect.Parameter:
     """Return the parameter of a command, with what its docstring tells of it."""
-    kind, given = parameter.annotation, None
+    kind, info = parameter.annotation, None
     if get_origin(kind) is Annotated:
-        kind, given = get_args(kind)
-    option = copy(given or (typer.Argument() if parameter.default is parameter.empty else typer.Option()))
+        kind, info = get_args(kind)
+    option = copy(info or (typer.Argument() if parameter.default is parameter.empty else typer.Option()))
     if kind is bool and not option.param_decls:
         option.param_decls = (f"--{parameter.name.replace('_', '-')}",)
     if text := told.get(parameter.name):

@@ -90,6 +90,6 @@ def compare(store: LinkStore, question: str = QUESTION, k: int = DEMO_K) -> tupl
     from linkstore.strategies.first_stage import Similarity
 
     similar = store.search(question, strategy=Similarity(k=k))
-    known = {hit.document.id for hit in similar}
+    similar_ids = {hit.document.id for hit in similar}
     linked = store.search(question, k=k)
-    return similar, [hit for hit in linked if hit.depth and hit.document.id not in known]
+    return similar, [hit for hit in linked if hit.depth and hit.document.id not in similar_ids]

@@ -127,11 +127,11 @@ def calibrate(
         from linkstore.evaluate.calibration import calibrate_floor
         from linkstore.evaluate.running import read_questions
 
-        found = None
+        calibration = None
         if questions is not None:
             asked = read_questions(questions)
-            found = calibrate_floor(opened_store, asked, gold=gold, noise=noise, keep=keep)
-        proposal = None if found is None else found.min_similarity
+            calibration = calibrate_floor(opened_store, asked, gold=gold, noise=noise, keep=keep)
+        proposal = None if calibration is None else calibration.min_similarity
         weight = _estimate_weight(opened_store)
         if save and proposal is not None:
             opened_store.set_min_similarity(proposal)
@@ -140,25 +140,25 @@ def calibrate(
         recorded, used = opened_store.min_similarity, opened_store.lexical_weight
     if json:
         words = {"lexical_weight": used, "estimate": None if weight is None else weight.to_dict()}
-        floor = {"min_similarity": None} if found is None else found.to_dict()
+        floor = {"min_similarity": None} if calibration is None else calibration.to_dict()
         write_json(floor | {"recorded": recorded} | words)
         return
     get_stdout().print(
         "no min_similarity to propose without --questions: documents alone do not say how similar a question"
         " and its answer are"
-        if found is None
-        else str(found)
+        if calibration is None
+        else str(calibration)
     )
     if weight is not None:
         get_stdout().print(str(weight))
-    told = "records none" if recorded is None else f"records {recorded:g}"
+    state = "records none" if recorded is None else f"records {recorded:g}"
     if proposal is None and weight is None:
-        note(f"nothing to save; the store {told}")
+        note(f"nothing to save; the store {state}")
     else:
         note(
             "recorded: searches of this store use it unless they set their own"
             if save
-            else f"the store {told}; --save records this one"
+            else f"the store {state}; --save records this one"
         )
 
 
@@ -182,8 +182,8 @@ def _remove_defaults(store: LinkStore) -> None:
     before = store.min_similarity
     store.set_min_similarity(None)
     store.set_lexical_weight(None)
-    told = "no minimum similarity was recorded" if before is None else f"removed the minimum of {before:g}"
-    note(f"{told}; words have the weight {store.lexical_weight:g}")
+    outcome = "no minimum similarity was recorded" if before is None else f"removed the minimum of {before:g}"
+    note(f"{outcome}; words have the weight {store.lexical_weight:g}")
 
 
 def profile(
@@ -207,8 +207,8 @@ def profile(
 
     asked = () if questions is None else read_questions(questions)
     with open_store(store) as opened_store:
-        found = profiled(opened_store, asked, gold=gold)
-    print_result(found, show_profile, json=json)
+        report = profiled(opened_store, asked, gold=gold)
+    print_result(report, show_profile, json=json)
 
 
 def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> None:

@@ -106,7 +106,7 @@ def index(
     """
     from linkstore.ingest import index as index_source
 
-    found = recognize_kind(source, kind)
+    source_kind = recognize_kind(source, kind)
     of_kind = {
         "prefix": prefix,
         "claims": "any" if trust_claims else None,
@@ -127,14 +127,14 @@ def index(
         )
     if partition is not None and (watch or every is not None):
         raise UsageError("--partition is for a single run, without --watch and --every")
-    seconds = _check_repetition(found, watch=watch, every=every, dry_run=dry_run)
+    seconds = _check_repetition(source_kind, watch=watch, every=every, dry_run=dry_run)
     chosen = choose_extractors(links)
-    settings = select_options(found, of_kind)
-    if "cite" in found.options:
+    settings = select_options(source_kind, of_kind)
+    if "cite" in source_kind.options:
         settings["cite"] = "citation" in chosen
-    pages = found.make(source, settings)
-    if kind is None and found.name == "vault":
-        note(f"{source} is read as {found.title}; --as folder reads it as pages")
+    pages = source_kind.make(source, settings)
+    if kind is None and source_kind.name == "vault":
+        note(f"{source} is read as {source_kind.title}; --as folder reads it as pages")
     run: dict[str, Any] = {
         "name": name,
         "links": chosen,

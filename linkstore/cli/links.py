@@ -143,11 +143,11 @@ def show_broken(store: CoreStore, *, json: bool) -> None:
         tag for kind, tag, _ in survey.dangling if kind == _BROKEN_KIND and is_internal_tag(tag)
     )
     external = count_dangling(survey).external
-    found = _find_broken(store, missing) if missing else iter(())
+    broken = _find_broken(store, missing) if missing else iter(())
     if json:
-        write_json(list(found))
+        write_json(list(broken))
     else:
-        for page, links in groupby(found, key=lambda one: one["page"]):
+        for page, links in groupby(broken, key=lambda broken_link: broken_link["page"]):
             show(page, "bold cyan")
             for link in links:
                 label = f" “{link['label']}”" if link["label"] else ""
@@ -187,10 +187,10 @@ def links(
         if name is None:
             show_broken(opened_store, json=json)
             return
-        found = []
+        entries = []
         for document in find_documents(opened_store, name, by_ending=True):
             near = opened_store.neighbours(document.id or "")
-            found.append(
+            entries.append(
                 {
                     "id": document.id,
                     "url": get_url(document),
@@ -200,9 +200,9 @@ def links(
                 }
             )
     if json:
-        write_json(found)
+        write_json(entries)
     else:
-        for entry in found:
+        for entry in entries:
             _show_links(entry)
 
 

@@ -143,7 +143,7 @@ def _find_named_pages(store: CoreStore, name: str) -> tuple[list[str], list[str]
         raise UsageError(
             f"{name} leads to {len(indexed)} pages; name the one to delete: {', '.join(indexed)}"
         )
-    return list(indexed), [one for one, page in pages.items() if page not in indexed]
+    return list(indexed), [part for part, page in pages.items() if page not in indexed]
 
 
 def stats(store: StoreOption, json: JsonOption = False) -> None:
@@ -214,12 +214,12 @@ def doctor(
     if chosen is None:
         raise UsageError("give the store: linkstore doctor STORE")
     with open_store(chosen) as opened_store:
-        given = {
+        options = {
             "claims": "any" if trust_claims else None,
             "encoding": encoding,
             "max_bytes": max_bytes,
         }
-        sources = dict(_open_source(opened_store, one, given) for one in source or ())
+        sources = dict(_open_source(opened_store, text, options) for text in source or ())
         watch = _search_questions(opened_store, questions) if questions is not None else None
         from linkstore.evaluate.checkup import NAME_KINDS, examine
 
@@ -245,8 +245,8 @@ def _open_source(store: LinkStore, given: str, read: Mapping[str, str | int | No
     options: dict[str, Any] = {key: value for key, value in read.items() if value and key in kind.options}
     named = name if equals or name in stored else escape_surrogates(Path(path).resolve().as_posix())
     if named not in stored:
-        known = ", ".join(stored) or "none"
-        raise UsageError(f"--source {given}: the store has no source {named!r}; its sources are: {known}")
+        sources = ", ".join(stored) or "none"
+        raise UsageError(f"--source {given}: the store has no source {named!r}; its sources are: {sources}")
     return named, kind.make(path, {"prefix": _read_prefix(store, named), **options})
 
 
@@ -254,7 +254,7 @@ def _read_prefix(store: LinkStore, source: str) -> str:
     """Return the prefix that a source was indexed with, as its documents record it."""
     pages = store.pages(source)
     ids = store.page_ids(source, list(pages)[:1])
-    documents = store.get_by_ids([id for found in ids.values() for id in found][:1])
+    documents = store.get_by_ids([id for page_ids in ids.values() for id in page_ids][:1])
     return next((str(document.metadata.get("site", "")) for document in documents), "")
 
 
@@ -276,13 +276,13 @@ def _search_questions(store: LinkStore, questions: Path) -> Watch:
 
 
 def _checkup_to_dict(checkup: Checkup, watch: Watch | None) -> dict[str, object]:
-    said: dict[str, object] = checkup.to_dict()
+    report: dict[str, object] = checkup.to_dict()
     if watch is not None:
-        said["searches"] = watch.vitals().to_dict()
-        said["not_found"] = [
+        report["searches"] = watch.vitals().to_dict()
+        report["not_found"] = [
             {"question": record.question, "reason": record.reason} for record in watch.list_unanswered()
         ]
-    return said
+    return report
 
 
 def _show_checkup(checkup: Checkup, watch: Watch | None) -> None:

@@ -102,13 +102,13 @@ def recall(
     key = _make_session_key(session, user, agent)
     moment = None if as_of is None else _parse_moment("--as-of", as_of)
     with _open_memory(store, knowledge) as memory:
-        found = memory.recall(key, question, k=k, everywhere=everywhere, as_of=moment)
+        recalled = memory.recall(key, question, k=k, everywhere=everywhere, as_of=moment)
     if json:
-        write_json(_recall_to_dict(found))
+        write_json(_recall_to_dict(recalled))
     else:
-        _show_recall(found)
-    if found.reason is not None:
-        note(f"nothing recalled: {found.reason}")
+        _show_recall(recalled)
+    if recalled.reason is not None:
+        note(f"nothing recalled: {recalled.reason}")
 
 
 def forget(

@@ -156,8 +156,8 @@ def show_progress(unit: str = "pages", console: Console | None = None) -> Iterat
 
         def advance(done: int, total: int, page: str) -> None:
             speed = bar.tasks[0].speed
-            told = "" if speed is None else f"{speed:,.0f} {unit}/s"
-            bar.update(task, completed=done, total=total or None, description=page, rate=told)
+            speed_text = "" if speed is None else f"{speed:,.0f} {unit}/s"
+            bar.update(task, completed=done, total=total or None, description=page, rate=speed_text)
 
         yield advance
 

@@ -162,9 +162,9 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
             local = " --allow-private" if host[1] in {"localhost", "127.0.0.1"} else ""
             scheme = "http" if local else "https"
             raise UsageError(f"{place} does not exist; for the website, give {scheme}://{place}{local}")
-        known = "; ".join(f"{kind.title} ({kind.name})" for kind in SOURCE_KINDS)
+        kinds = "; ".join(f"{kind.title} ({kind.name})" for kind in SOURCE_KINDS)
         state = "the kind of source is not recognized" if Path(place).exists() else "it does not exist"
-        raise UsageError(f"{place}: {state}; give one of: {known}")
+        raise UsageError(f"{place}: {state}; give one of: {kinds}")
     if _is_url(place) and kind.name in {"page", "llms"}:
         return _WEB_PAGE if kind.name == "page" else SOURCE_KINDS[0]
     if not kind.remote and not _is_there(place):

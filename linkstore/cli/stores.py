@@ -197,7 +197,7 @@ def is_place_url(place: str, *, option: str = "", of_store: bool = True) -> bool
     Raises:
         UsageError: If the place is empty, of an unknown scheme, or a URL of another form.
     """
-    told = f"{option}: " if option else ""
+    lead = f"{option}: " if option else ""
     if not place.strip():
         raise UsageError(
             f"{option or 'a place'} is empty; give a folder, or cassandra://host:port/keyspace/table"
@@ -207,14 +207,14 @@ def is_place_url(place: str, *, option: str = "", of_store: bool = True) -> bool
         return False
     if scheme != "cassandra":
         raise UsageError(
-            f"{told}no backend is known for {scheme}://; give a folder, or cassandra://host:port/keyspace/table"
+            f"{lead}no backend is known for {scheme}://; give a folder, or cassandra://host:port/keyspace/table"
         )
     from linkstore.store.cassandra import parse_store_url
 
     try:
         parse_store_url(place, of_store=of_store)
     except BackendError as error:
-        raise UsageError(f"{told}{error}") from error
+        raise UsageError(f"{lead}{error}") from error
     return True
 
 
