@@ -208,16 +208,16 @@ def estimate_lexical_weight(store: LinkStore, *, seed: int = 0) -> LexicalWeight
         )
     meaning = _compare_cloze(store, cloze)
     words = _match_cloze(cloze)
-    ranks: dict[float, Doubles] = {}
+    reciprocals: dict[float, Doubles] = {}
     for weight in LEXICAL_WEIGHTS:
         scores = meaning + np.float32(weight) * words
-        ranks[weight] = 1 / (1 + (scores > np.diag(scores)[:, None]).sum(axis=1))
-    best = max(ranks.values(), key=np.mean)
-    worse = {weight: best - doubles for weight, doubles in ranks.items()}
+        reciprocals[weight] = 1 / (1 + (scores > np.diag(scores)[:, None]).sum(axis=1))
+    best = max(reciprocals.values(), key=np.mean)
+    worse = {weight: best - doubles for weight, doubles in reciprocals.items()}
     good = [weight for weight, by in worse.items() if np.mean(by) <= np.std(by) / math.sqrt(len(by))]
     return LexicalWeight(
         weight=min(good, key=lambda weight: abs(weight - DEFAULT_LEXICAL_WEIGHT)),
-        found={weight: float(np.mean(doubles)) for weight, doubles in ranks.items()},
+        found={weight: float(np.mean(doubles)) for weight, doubles in reciprocals.items()},
         sentences=len(cloze),
     )
 
