@@ -1,4 +1,4 @@
-"""Indexes a source: reads changed pages, stores them one by one, removes those certainly gone.
+"""Indexes a source: reads the changed pages, stores them, and removes those certainly gone.
 
 Pages stream from the source to the store, in batches, which are embedded and written while the next are read.
 Apart from the pages on their way, only the URL and the digest of each page from the last run are in memory:

@@ -53,7 +53,7 @@ def get_suffix(name: str) -> str:
 
 
 def suggest_source(path: str | Path) -> str:
-    """Suggest what to give instead of a file, or return an empty string."""
+    """Suggest what to give instead of an unsuitable file, or return an empty string."""
     suffix = get_suffix(PurePath(path).name)
     if suffix in _SUGGESTIONS:
         return _SUGGESTIONS[suffix]

@@ -155,7 +155,7 @@ class Recall:
 
     @property
     def prompt(self) -> str:
-        """All parts that are not empty, each in a frame safe from its text."""
+        """All non-empty parts, each in a frame that no text can end."""
         return self.prompt_with(self.knowledge)
 
     def prompt_with(self, knowledge: str) -> str:
