@@ -211,7 +211,7 @@ def note_facts(store: CoreStore, place: str) -> None:
 
     backend: Any = store.backend
     try:
-        backend.beside(FACTS_SUFFIX, create=False).close()
+        backend.open_sibling(FACTS_SUFFIX, create=False).close()
     except StoreNotFoundError:
         return
     of_facts = f"{place}_{FACTS_SUFFIX}" if "://" in place else f"{place.rstrip('/')}/{FACTS_SUFFIX}"

@@ -42,8 +42,8 @@ class FirstStage:
         best: The largest similarity, 1 where none is above 0.
         lexical: Weight of words relative to meaning.
         highest: The highest similarity of any document, even below the minimum, None for an empty store.
-        worded: Those that match words, best first, even below the minimum.
-        having: How many documents have each word of the question, as far as they were looked up.
+        lexical_refs: Those that match words, best first, even below the minimum.
+        document_frequency: How many documents have each word of the question, as far as they were looked up.
         unknown: The words of the question that no document has.
     """
 

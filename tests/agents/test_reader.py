@@ -257,7 +257,7 @@ def test_the_public_names_are_these():
         "ModelCall",
         "ModelExtractor",
         "ScriptedChatModel",
-        "Statement",
+        "AnswerStatement",
         "ToolLimits",
         "aindex_facts",
         "chat_model",

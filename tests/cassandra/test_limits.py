@@ -189,7 +189,7 @@ def test_a_page_of_documents_is_as_long_as_their_size_allows() -> None:
         return [[row for row in rows if after < row[-1] <= end][:limit]]
 
     read = []
-    while page := calls.run(scan.read(), answer):
+    while page := calls.drive(scan.read(), answer):
         read += page
     assert read == rows
     assert sizes[:3] == [8, 20, 20]

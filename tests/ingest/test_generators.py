@@ -75,7 +75,7 @@ def pages(store):
 )
 def test_a_link_by_url_means_the_note_that_is_published_there(href, page, found):
     names = NoteIndex(DOCS, {}, Routes(DOCS, name="docs"))
-    assert names.linked(href, page) == found
+    assert names.resolve_path(href, page) == found
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_site_in_a_vault_has_its_own_root(href, page, found):
         "web/blog/2024-05-02-plain.md": {},
         "web/blog/2024-05-03-folder/index.md": {},
     }
-    assert NoteIndex(notes, {}, Routes(notes, ("web",), "repository")).linked(href, page) == found
+    assert NoteIndex(notes, {}, Routes(notes, ("web",), "repository")).resolve_path(href, page) == found
 
 
 def test_the_pages_of_docusaurus_meet_by_their_urls(store, tmp_path):

@@ -79,7 +79,7 @@ class Disk:
             case "U" if path in self.names:
                 self.pending.append(("remove", path, "", self.names.pop(path)))
             case "D":
-                self.finish(self.pending)
+                self.settle(self.pending)
                 self.pending = []
 
     def settle(self, operations: list[tuple[str, str, str, Inode | None]]) -> None:
@@ -167,7 +167,7 @@ def after_power_cut(events: list[Event], moment: int, chance: random.Random) -> 
     disk = Disk()
     for event in events[:moment]:
         disk.apply(event)
-    disk.finish(_chosen(disk.pending, chance))
+    disk.settle(_chosen(disk.pending, chance))
     files = {path: contents(_kept(inode, chance)) for path, inode in disk.durable.items()}
     return {path: data for path, data in files.items() if Path(path).name != ACKNOWLEDGED}, disk.acknowledged
 

@@ -74,7 +74,7 @@ promises 0.98 (N-5); the estimate for an index that just meets that may be this 
 _NODE_BYTES: Final = 1024
 _LEAST_BYTES: Final = 48 << 20
 """How much memory usearch may allocate at once, for an index of any size: it allocates large blocks."""
-_TERMINATED: Final = "EngineOperation has been terminated"
+_TERMINATED: Final = "Operation has been terminated"
 """The message of usearch's error after a signal handler has raised."""
 NEAREST: Final = 10
 QUESTIONS: Final = 64
