@@ -107,7 +107,8 @@ class LexicalMatches:
         sampled: Words of which only some documents were looked at, a random sample of
             about :data:`linkstore.core.lexical.POSTINGS`.
         document_frequency: How many documents of the scope have each of the words that were looked up; of a
-            word that more than :data:`~linkstore.core.lexical.POSTINGS` have, perhaps only one more than these.
+            word that more than :data:`~linkstore.core.lexical.POSTINGS` have, perhaps only one more than
+            these.
     """
 
     refs: Ints
@@ -270,7 +271,7 @@ def read_documents(ids: Iterable[str]) -> Plan[list[StoredDocument]]:
 
 
 def select_stored(ids: Iterable[str]) -> Plan[list[str]]:
-    """Return those of the ids that are stored, each once, in the order asked."""
+    """Return the ids that are stored, each once, in the order asked."""
     candidates = yield from ask(Find(ids=tuple(ids)))
     return (yield from ask(Ids(refs=candidates.refs)))
 
