@@ -227,7 +227,7 @@ def find_seeds(
 def add_own_starts(
     trail: Trail, documents: FoundDocuments, question: Question, controls: Traversing
 ) -> Plan[FoundDocuments]:
-    """Add the roots of the question and the targets of its own links to the documents documents."""
+    """Add the roots of the question and the targets of its own links to the documents found."""
     if question.roots:
         roots = yield from fetch_roots(trail, question)
         documents = FoundDocuments.from_refs(
