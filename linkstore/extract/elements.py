@@ -1,4 +1,4 @@
-"""Elements of HTML one by one: their text, their targets, their anchors, and their kind."""
+"""Elements of HTML one by one: their text, their targets, their anchors, and their kinds."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ def _copy_accesses(source: Backend, target: Backend, limit: int) -> None:
 
 
 def find_recorded_name(embedding: Embeddings | str) -> str:
-    """Return the name under which a store records this embedding, to be opened with it.
+    """Return the name that a store must record to open with this embedding.
 
     Args:
         embedding: An embedding or its name: a short one such as ``wordllama`` gives the full one, and one

@@ -78,7 +78,7 @@ def describe_mistake(backend: Backend, options: SearchOptions) -> Operation[str]
 def describe_unmet_values(
     backend: Backend, filter: Filter | None, scope: Condition = EVERYTHING
 ) -> Operation[str]:
-    """Describe a filter's value missing from all documents that pass the rest, and the existing values.
+    """Describe a filter value that no document has with the other conditions, and list existing values.
 
     Args:
         backend: The store.

@@ -173,7 +173,7 @@ def report_none_returned(trail: Trail, strategy: Strategy, wanted: str = "result
 
 @dataclass(frozen=True, slots=True)
 class HitArrival:
-    """How a document was reached: the position in the trail it was reached from, the kind, and the tag."""
+    """How a document was reached: from a position of the trail, by a kind and a tag."""
 
     source: int
     kind: str

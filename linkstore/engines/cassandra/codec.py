@@ -261,7 +261,7 @@ class DocumentVersion:
 
     @classmethod
     def of_row(cls, row: Row) -> DocumentVersion | None:
-        """Make a version from the columns of a read, made to search or to write.
+        """Make a version from the columns read for a search, or from the columns read for a write.
 
         See :data:`.statements.DOCUMENT` and :data:`.statements.VERSION`. A row that lacks a column, or
         whose metadata are not JSON, is None: all reads treat it as missing, and ``verify`` reports it.

@@ -81,12 +81,12 @@ def send(requests: Requests) -> EngineOperation[list[list[Row]]]:
 
 
 def run_writes(what: str, statements: Iterable[Statement]) -> EngineOperation[None]:
-    """Run writing statements, with ``what`` as in :class:`Requests`."""
+    """Run write statements, with ``what`` as in :class:`Requests`."""
     yield from send(Requests(statements=tuple(statements), what=what))
 
 
 def run_each(what: str, cql: str, rows: Iterable[Sequence[Any]]) -> EngineOperation[None]:
-    """Run a writing statement once for each row of values, with ``what`` as in :class:`Requests`."""
+    """Run a write statement once for each row of values, with ``what`` as in :class:`Requests`."""
     yield from run_writes(what, (Statement(cql=cql, values=row, level="write") for row in rows))
 
 
