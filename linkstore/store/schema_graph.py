@@ -262,7 +262,7 @@ def _group_by_ends(by_type: Mapping[str, set[str]]) -> list[tuple[frozenset[str]
     for source, ends in by_type.items():
         if ends:
             joined[frozenset(ends)].add(source)
-    return sorted(((to, frozenset(froms)) for to, froms in joined.items()), key=lambda one: sorted(one[1]))
+    return sorted(((to, frozenset(froms)) for to, froms in joined.items()), key=lambda pair: sorted(pair[1]))
 
 
 def _count_types(types: Iterable[str | None]) -> Mapping[str | None, int]:
