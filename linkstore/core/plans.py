@@ -106,9 +106,9 @@ class LexicalMatches:
         left_out: Words that were not looked up because too many documents contain them.
         sampled: Words of which only some documents were looked at, a random sample of
             about :data:`linkstore.core.lexical.POSTINGS`.
-        document_frequency: How many documents of the scope have each of the words that were looked up; of a
-            word that more than :data:`~linkstore.core.lexical.POSTINGS` have, perhaps only one more than
-            these.
+        document_frequency: How many documents of the scope have each of the words that were looked up;
+            of a word that more than :data:`~linkstore.core.lexical.POSTINGS` have, perhaps only one more
+            than these.
     """
 
     refs: Ints
