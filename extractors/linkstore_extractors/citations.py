@@ -1,4 +1,4 @@
-"""Citations: the works that a document cites, and the work that it is itself.
+"""Citations: the works that a document cites, and the work it is itself.
 
 Works are named by identifier (DOI, arXiv, PubMed, ISBN, RFC, PEP, CVE and the like, see
 :data:`~linkstore_extractors.identifiers.IDENTIFIERS`), or by title where a reference has none. Two common
@@ -136,19 +136,19 @@ def find_cited(references: ReferenceList, text: str) -> Iterator[tuple[int, Refe
     """
     numbers = {entry.number: entry for entry in references.entries if entry.number is not None}
     names = {(entry.author, entry.year): entry for entry in reversed(references.entries) if entry.author}
-    found = [
+    citations = [
         (match.start(), numbers[number])
         for match in (_NUMBERS.finditer(text) if numbers else ())
         for number in _expand_numbers(match[1])
         if number in numbers
     ]
-    found += [
+    citations += [
         (match.start(), names[key])
         for match in (_NAMES.finditer(text) if names else ())
         if (key := (fold(match[1]), match[2])) in names
     ]
-    found.sort(key=itemgetter(0))
-    yield from (item for item in found if not references.start <= item[0] < references.end)
+    citations.sort(key=itemgetter(0))
+    yield from (item for item in citations if not references.start <= item[0] < references.end)
 
 
 def _expand_numbers(numbers: str) -> Iterator[int]:
@@ -220,7 +220,7 @@ def _find_cited_title(text: str) -> str | None:
 
 
 class CitationExtractor:
-    """Incoming links for what a document is, outgoing ones for what it cites.
+    """Incoming links for the works that a document is, outgoing ones for the works it cites.
 
     A document *is*
 
@@ -253,7 +253,7 @@ class CitationExtractor:
         self._kind = kind
 
     def extract(self, source: Document | str) -> tuple[Link, ...]:
-        """Return the work that the document is, then the works that it cites.
+        """Return the links of the work that the document is, then of the works it cites.
 
         A string is a document without metadata.
         """

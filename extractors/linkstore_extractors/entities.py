@@ -57,12 +57,16 @@ class SharedPhrases:
         """Return the phrases that few documents share, in the order given."""
         if self._shared is None:
             self._shared = self._count_hashes()
-        known = self._shared
-        if not len(known) or not phrases:
+        shared_hashes = self._shared
+        if not len(shared_hashes) or not phrases:
             return []
         hashes = np.fromiter(map(_hash_phrase, phrases), dtype=np.uint64, count=len(phrases))
-        at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-        return [phrase for phrase, found in zip(phrases, known[at] == hashes, strict=True) if found]
+        at = np.minimum(np.searchsorted(shared_hashes, hashes), len(shared_hashes) - 1)
+        return [
+            phrase
+            for phrase, is_shared in zip(phrases, shared_hashes[at] == hashes, strict=True)
+            if is_shared
+        ]
 
     def _count_hashes(self) -> Hashes:
         self._close_block()
@@ -149,32 +153,32 @@ class EntityExtractor:
             self._sharing.add(list(_find_entities(source)))
 
     def review(self, before: Mapping[str, int], after: Mapping[str, int]) -> Review:
-        """Find the documents that hold a phrase whose number of documents changed."""
+        """Find the documents that hold a phrase with a changed number of documents."""
         changed = {key for key in {*before, *after} if before.get(key, 0) != after.get(key, 0)}
 
         def may_have_changed(document: Document) -> bool:
-            found = list(_find_entities(document))
-            self._sharing.add(found)
-            return not changed.isdisjoint(found)
+            entities = list(_find_entities(document))
+            self._sharing.add(entities)
+            return not changed.isdisjoint(entities)
 
         return may_have_changed
 
     def extract(self, source: Document) -> tuple[Link, ...]:
         """Return links for the phrases that others share, in order of appearance."""
-        found = _find_entities(source)
+        entities = _find_entities(source)
         kind, weight = self._settings.kind, self._settings.weight
         return tuple(
-            Link.bidir(kind=kind, tag=tag, label=found[tag], weight=weight)
-            for tag in self._sharing.select_shared(list(found))
+            Link.bidir(kind=kind, tag=tag, label=entities[tag], weight=weight)
+            for tag in self._sharing.select_shared(list(entities))
         )
 
 
 def _find_entities(document: Document) -> dict[str, str | None]:
     """Return the phrases of a text and the names the document bears, as first written, by tag."""
-    found: dict[str, str | None] = {}
+    entities: dict[str, str | None] = {}
     for tag, written in find_phrases(document.page_content):
-        found.setdefault(tag, written)
+        entities.setdefault(tag, written)
     if bears_names(document):
         for name in find_names(document):
-            found.setdefault(name, None)
-    return found
+            entities.setdefault(name, None)
+    return entities

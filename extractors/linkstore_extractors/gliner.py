@@ -95,14 +95,16 @@ class GlinerExtractor:
         return merge_links(link for window in _split_windows(text) for link in self._read_window(window))
 
     def _read_window(self, window: str) -> Iterator[Link]:
-        found = self._model.predict_entities(window, self._labels, threshold=self._threshold)
-        for one in sorted(found, key=itemgetter("start")):
-            data: dict[str, Any] = {"type": one["label"]}
+        entities = self._model.predict_entities(window, self._labels, threshold=self._threshold)
+        for entity in sorted(entities, key=itemgetter("start")):
+            data: dict[str, Any] = {"type": entity["label"]}
             if self._scored:
-                data["confidence"] = round(float(one["score"]), 4)
-            tag = make_name_tag(one["text"])
+                data["confidence"] = round(float(entity["score"]), 4)
+            tag = make_name_tag(entity["text"])
             if tag is not None:
-                yield Link.bidir(kind=self._kind, tag=tag, label=one["text"], weight=self._weight, data=data)
+                yield Link.bidir(
+                    kind=self._kind, tag=tag, label=entity["text"], weight=self._weight, data=data
+                )
 
 
 def _split_windows(text: str) -> Iterator[str]:

@@ -228,4 +228,4 @@ class HyperlinkExtractor:
 @lru_cache(maxsize=64)
 def _list_page_tags(site: Site, url: str, aliases: tuple[str, ...]) -> tuple[str, ...]:
     """Return the tags of a page under all its URLs."""
-    return tuple(dict.fromkeys(tag for one in (url, *aliases) for tag in site.page_tags(one)))
+    return tuple(dict.fromkeys(tag for page_url in (url, *aliases) for tag in site.page_tags(page_url)))

@@ -145,8 +145,8 @@ def _normalise_isbn(match: re.Match[str]) -> str | None:
 
 def _normalise_draft(match: re.Match[str]) -> str | None:
     name, version = match["name"].lower(), match["version"]
-    known = version or name.startswith(("draft-ietf-", "draft-irtf-", "draft-iab-"))
-    return f"draft:{name}" if known else None
+    is_draft = version or name.startswith(("draft-ietf-", "draft-irtf-", "draft-iab-"))
+    return f"draft:{name}" if is_draft else None
 
 
 def _make_rule(

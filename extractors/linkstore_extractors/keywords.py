@@ -180,16 +180,16 @@ def find_candidates(found: Iterable[WordRun]) -> set[str]:
     """Return all words and all phrases of two and three words. A phrase does not begin with a number."""
     terms: set[str] = set()
     for run in found:
-        one = two = ""
+        previous = pair = ""
         for word in run.words:
             if stands_alone(word):
                 terms.add(word)
-            if two:
-                terms.add(f"{two} {word}")
-            two = f"{one} {word}" if one and not one.isdecimal() else ""
-            if two:
-                terms.add(two)
-            one = word
+            if pair:
+                terms.add(f"{pair} {word}")
+            pair = f"{previous} {word}" if previous and not previous.isdecimal() else ""
+            if pair:
+                terms.add(pair)
+            previous = word
     return terms
 
 
@@ -274,7 +274,7 @@ class KeywordExtractor:
     def from_statistics(
         cls, statistics: Mapping[str, Any], settings: KeywordSettings = DEFAULTS
     ) -> KeywordExtractor:
-        """Make an extractor that goes on from what :meth:`statistics` gave.
+        """Make an extractor that goes on from the result of :meth:`statistics`.
 
         Raises:
             ExtractionError: If the statistics are not of this version, or damaged.

@@ -22,9 +22,9 @@ def find_names(document: Document) -> tuple[str, ...]:
     """
     metadata = document.metadata
     aliases = metadata.get("aliases")
-    given: Iterable[Any] = (metadata.get("title"), *(aliases if isinstance(aliases, list | tuple) else ()))
-    found = (make_name_tag(name) for name in given if isinstance(name, str))
-    return tuple(dict.fromkeys(tag for tag in found if tag is not None))
+    values: Iterable[Any] = (metadata.get("title"), *(aliases if isinstance(aliases, list | tuple) else ()))
+    tags = (make_name_tag(name) for name in values if isinstance(name, str))
+    return tuple(dict.fromkeys(tag for tag in tags if tag is not None))
 
 
 def bears_names(document: Document) -> bool:
@@ -111,7 +111,7 @@ class MentionExtractor:
             self._bearers.update(self.keys(source))
 
     def review(self, before: Mapping[str, int], after: Mapping[str, int]) -> Review:
-        """Find the texts that hold a name whose count of bearers changed, by an automaton of just those."""
+        """Find the texts that hold a name with a changed count of bearers, by an automaton of just these."""
         names = {*before, *after}
         changed = Automaton(sorted(name for name in names if before.get(name, 0) != after.get(name, 0)))
 

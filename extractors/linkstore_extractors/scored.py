@@ -106,10 +106,10 @@ class KeyBertExtractor(_ScoredExtractor):
         if not _list_terms(text):
             return []
         vectorizer = import_module("sklearn.feature_extraction.text").CountVectorizer(analyzer=_list_terms)
-        found: list[tuple[str, float]] = self._model.extract_keywords(
+        keywords: list[tuple[str, float]] = self._model.extract_keywords(
             text, vectorizer=vectorizer, **self._options
         )
-        return found
+        return keywords
 
 
 def _list_terms(text: str) -> list[str]:
@@ -157,5 +157,5 @@ class YakeExtractor(_ScoredExtractor):
         super().__init__(kind)
 
     def _score(self, text: str) -> list[tuple[str, float]]:
-        found: list[tuple[str, float]] = self._yake.extract_keywords(text)
-        return [(keyword, 1 / (1 + max(0.0, score))) for keyword, score in found]
+        keywords: list[tuple[str, float]] = self._yake.extract_keywords(text)
+        return [(keyword, 1 / (1 + max(0.0, score))) for keyword, score in keywords]

@@ -24,7 +24,7 @@ _NESTING: Final = (dict, list, tuple, set, frozenset, Mapping)
 
 
 def omit_none(**arguments: T | None) -> dict[str, T]:
-    """Return those of some optional arguments that are not None."""
+    """Return the arguments that are not None."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
@@ -97,10 +97,14 @@ def is_too_deep(value: object) -> bool:
     """
     level = [value]
     for _ in range(MAX_NESTING + 1):
-        held = [one for one in level if isinstance(one, _NESTING)]
+        held = [container for container in level if isinstance(container, _NESTING)]
         if not held:
             return False
-        level = [item for one in held for item in (one.values() if isinstance(one, _MAPPING) else one)]
+        level = [
+            item
+            for container in held
+            for item in (container.values() if isinstance(container, _MAPPING) else container)
+        ]
     return True
 
 
@@ -151,7 +155,7 @@ def as_path(name: str, value: object) -> Path:
 
 
 def make_argument_error(name: str, what: str, value: object) -> ArgumentError:
-    """Return the exception for an argument, where ``what`` says what to pass, as in :func:`require`."""
+    """Return the exception for an argument; ``what`` describes a valid value, as in :func:`require`."""
     return ArgumentError(f"{name} must be {what}, not {quote_value(value)[:_MAX_QUOTED_VALUE]}")
 
 
@@ -173,10 +177,10 @@ class ArgumentText:
 
 
 def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, ArgumentText]]:
-    """Return the description of a function, which ends at the first section, and that of each argument."""
+    """Return the description of a function, up to the first section, and the text of each argument."""
     description, *sections = _SECTION.split(inspect.getdoc(function) or "")
     arguments = "".join(section for section in sections if section.startswith("Args:"))
-    found = {
+    argument_texts = {
         name: ArgumentText(kind, " ".join(text.split())) for name, kind, text in _ARGUMENT.findall(arguments)
     }
-    return description, found
+    return description, argument_texts

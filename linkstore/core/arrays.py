@@ -27,9 +27,9 @@ def as_matrix(vectors: Any) -> Floats:
         EmbeddingError: If they are not such vectors.
     """
     try:
-        found = convert_numbers(vectors)
-        if found.ndim == 2 and (found.shape[1] or not len(found)):
-            return found
+        matrix = convert_numbers(vectors)
+        if matrix.ndim == 2 and (matrix.shape[1] or not len(matrix)):
+            return matrix
         cause = None
     except (TypeError, ValueError, OverflowError) as error:
         cause = error
@@ -69,13 +69,13 @@ def normalize_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[
         DocumentError: If the vector of a document has no direction: if it is zero, or a number in it is not
             finite in float32. The message names the document.
     """
-    given = as_matrix(vectors)
-    if dimension is not None and len(given) and given.shape[1] != dimension:
+    matrix = as_matrix(vectors)
+    if dimension is not None and len(matrix) and matrix.shape[1] != dimension:
         raise EmbeddingError(
-            f"the store holds vectors of dimension {dimension}, the embedding gives {given.shape[1]};"
+            f"the store holds vectors of dimension {dimension}, the embedding gives {matrix.shape[1]};"
             " open the store with the embedding it was built with"
         )
-    norms = np.sqrt(np.einsum("ij,ij->i", given, given, dtype=np.float64))
+    norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
     bad = ~np.isfinite(norms) | (norms == 0)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
@@ -85,7 +85,7 @@ def normalize_vectors(vectors: Any, dimension: int | None = None, ids: Sequence[
             f"the vector of {whose} {problem}, so it has no direction to compare; see what the embedding"
             " gives (for an empty text often zeros)"
         )
-    units: Floats = (given / norms[:, None]).astype(np.float32)
+    units: Floats = (matrix / norms[:, None]).astype(np.float32)
     return units
 
 
@@ -138,15 +138,15 @@ def sort_unique(keys: Ints) -> Ints:
 
 
 def is_member(keys: Ints, some: Ints) -> Bools:
-    """Mark which of ``keys`` (n,) are among ``some``, which are few."""
+    """Mark the ``keys`` (n,) that are among ``some``, a short array."""
     if not len(some) or not len(keys):
         return np.zeros(len(keys), dtype=np.bool_)
     if (most := int(keys.max())) < 8 * len(keys) and keys.min() >= 0:
         marked = np.zeros(most + 1, dtype=np.bool_)
         marked[some[(some >= 0) & (some <= most)]] = True
         return marked[keys]
-    found: Bools = find_positions(keys, np.sort(some)) >= 0
-    return found
+    mask: Bools = find_positions(keys, np.sort(some)) >= 0
+    return mask
 
 
 def expand_ranges(starts: Ints, counts: Ints) -> Ints:

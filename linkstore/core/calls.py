@@ -1,4 +1,4 @@
-"""Calls, which operations wait for, and the drivers that make them, blocking or with asyncio.
+"""Calls that operations wait for, and the drivers to make them, blocking or with asyncio.
 
 An operation is a generator: it yields a :class:`Call`, is sent the result, and returns an answer. It is
 written with ``yield from call(…)``, which has the type of the result. :func:`run` and :func:`arun` drive it,
@@ -213,7 +213,7 @@ class Progress(Protocol):
     """Called after each page, question, or whatever is worked on."""
 
     def __call__(self, done: int, total: int, name: str, /) -> None:
-        """Report that ``done`` of about ``total`` are done, the last of which was ``name``.
+        """Report that ``done`` of about ``total`` are done, the last of them ``name``.
 
         ``total`` is 0 where it is not known.
         """

@@ -174,8 +174,8 @@ def get_body(document: Document) -> str:
 
 def _list_headings(document: Document) -> list[str]:
     """Return the lines that ingest puts above the text: the headings, after the title unless it is one."""
-    found = document.metadata.get("headings")
-    headings = [str(one) for one in found] if isinstance(found, list) else []
+    value = document.metadata.get("headings")
+    headings = [str(heading) for heading in value] if isinstance(value, list) else []
     title = get_title(document)
     return [title, *headings] if title and title not in headings else headings
 

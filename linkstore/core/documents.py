@@ -44,9 +44,9 @@ def keep_storable(what: str, given: Iterable[str]) -> list[str]:
     """
     require_list("strings", **{what: given})
     listed = list(given)
-    for one in listed:
-        if not isinstance(one, str):
-            raise make_argument_error(f"each of {what}", "a string", one)
+    for item in listed:
+        if not isinstance(item, str):
+            raise make_argument_error(f"each of {what}", "a string", item)
     return list(filter(is_storable, listed))
 
 
@@ -103,10 +103,10 @@ def replace_kinds(
         kinds: The kinds to replace. Other links are kept in order.
         links: The new links, appended.
     """
-    known: Sequence[Any] = metadata.get(LINKS_KEY) or ()
-    written = [link for link in known if link["kind"] not in kinds]
+    stored_links: Sequence[Any] = metadata.get(LINKS_KEY) or ()
+    written = [link for link in stored_links if link["kind"] not in kinds]
     written += [link.to_dict() for link in links]
-    return None if _is_same_json(written, known) else written
+    return None if _is_same_json(written, stored_links) else written
 
 
 def convert_link_data(links: Iterable[AnyLink]) -> list[Any]:
@@ -122,7 +122,7 @@ def convert_link_data(links: Iterable[AnyLink]) -> list[Any]:
 def collect_weights(
     links: Iterable[Link], side: Literal["out", "in"], condition: Condition
 ) -> dict[tuple[str, str], float]:
-    """Return the link groups, by kind and tag, that links whose data pass lead to on one side.
+    """Return the link groups, by kind and tag, on one side of the links whose data pass a condition.
 
     Returns:
         For each group the highest weight of these links.

@@ -123,12 +123,12 @@ def _serialize_filter(filter: Filter) -> str:
 
 
 def _find_equalities(filter: Filter) -> list[tuple[str, str | int | float | bool]]:
-    found = []
+    equalities = []
     for name, value in filter.items():
         wanted = value.get("$eq") if isinstance(value, Mapping) else value
         if not name.startswith("$") and isinstance(wanted, str | int | float):
-            found.append((name, wanted))
-    return found
+            equalities.append((name, wanted))
+    return equalities
 
 
 def _find_needed_fields(filter: Filter, holds: bool = True) -> Iterator[str]:

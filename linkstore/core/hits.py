@@ -213,7 +213,7 @@ class Hit:
 
     def to_document(self) -> Document:
         """Return a copy of the document with the hit's fields under ``metadata["linkstore"]``."""
-        found: dict[str, Any] = {
+        hit_fields: dict[str, Any] = {
             "score": self.score,
             "similarity": self.similarity,
             "depth": self.depth,
@@ -221,13 +221,13 @@ class Hit:
             "contributions": dict(self.contributions),
         }
         if self.chains:
-            found["chains"] = [[triple.to_dict() for triple in chain] for chain in self.chains]
-        return self.document.model_copy(update={"metadata": {**self.document.metadata, HIT_KEY: found}})
+            hit_fields["chains"] = [[triple.to_dict() for triple in chain] for chain in self.chains]
+        return self.document.model_copy(update={"metadata": {**self.document.metadata, HIT_KEY: hit_fields}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageHits:
-    """A page with those of its documents that were found.
+    """A page with the hits among its documents.
 
     Args:
         page: The name of the page, as :func:`get_page` returns it.

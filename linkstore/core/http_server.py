@@ -1,4 +1,4 @@
-"""Serves an application over HTTP to those who have its token, as the page and MCP do. Needs ``uvicorn``.
+"""Serves an application over HTTP to the holders of its token, as the page and MCP do. Needs ``uvicorn``.
 
 A page of another site can send requests to servers on loopback, under any host name that its owner makes lead
 there (DNS rebinding). So ``Host`` and ``Origin`` must have exactly the names that are allowed, requests need
@@ -83,10 +83,10 @@ class RequestGuard:
         origins = sent.get(b"origin", [])
         if len(origins) > 1 or any(origin.lower() not in self._origins for origin in origins):
             return HTTPStatus.FORBIDDEN, "pages of this origin may not use the server"
-        given = sent.get(b"authorization", [])
-        scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
-        known = scheme.lower() == b"bearer" and hmac.compare_digest(token, self._token)
-        if not known and scope["path"] not in self._public:
+        credentials = sent.get(b"authorization", [])
+        scheme, _, token = credentials[0].partition(b" ") if len(credentials) == 1 else (b"", b"", b"")
+        authorized = scheme.lower() == b"bearer" and hmac.compare_digest(token, self._token)
+        if not authorized and scope["path"] not in self._public:
             return HTTPStatus.UNAUTHORIZED, "the token is missing or wrong"
         return None
 
@@ -101,11 +101,11 @@ async def refuse(send: Send, status: HTTPStatus, reason: str) -> None:
 
 
 def _close_after(send: Send) -> Send:
-    """Return a sender that closes the connection after the answer, so that no client can keep it idle."""
+    """Return a sender that closes the connection after the answer, so no client can keep it idle."""
 
     async def send_and_close(message: Message) -> None:
         if message["type"] == "http.response.start":
-            kept = [one for one in message.get("headers", ()) if one[0] != b"cache-control"]
+            kept = [header for header in message.get("headers", ()) if header[0] != b"cache-control"]
             message = {
                 **message,
                 "headers": [*kept, (b"connection", b"close"), (b"cache-control", b"no-store")],

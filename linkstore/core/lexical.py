@@ -90,7 +90,7 @@ def is_number(word: str) -> bool:
 
 
 def list_other_names(metadata: Mapping[str, Any], id: str) -> Iterator[str]:
-    """Yield what else a document is called: in :data:`OTHER_NAME_FIELDS`, and by a number that ends its id.
+    """Yield the other names of a document: in :data:`OTHER_NAME_FIELDS`, and a number that ends its id.
 
     An id that is a number is found as it is.
     """
@@ -103,7 +103,7 @@ def list_other_names(metadata: Mapping[str, Any], id: str) -> Iterator[str]:
 
 
 def extract_document_terms(text: str, metadata: Mapping[str, Any], id: str) -> tuple[str, ...]:
-    """Return a document's words: those of its name, :data:`NAME_COUNTS` times, and those of its text.
+    """Return the words of a document: of its name, :data:`NAME_COUNTS` times, and of its text.
 
     Words of its other names are added that neither has, so that it is found by them; each counts once.
     """
@@ -126,7 +126,7 @@ def bm25_weight(count: Counts, length: Counts, average: float) -> Counts:
 
 
 def select_affordable(having: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """Return the words that are looked up, and those left out because too many documents have them.
+    """Return the words to look up, and those left out because too many documents have them.
 
     Words are taken rarest first, then by spelling, while the documents that have them add up to at most
     :data:`POSTINGS`, and the first is always taken. If it alone has more, an engine may look at only

@@ -269,9 +269,9 @@ def merge_links(links: Iterable[AnyLink]) -> tuple[Link, ...]:
     for value in links:
         link = value if type(value) is Link else read(value) if type(value) is dict else as_link(value)
         key = (link.kind, link.tag, link.direction)
-        known = merged.setdefault(key, link)
-        if known is not link:
-            merged[key] = _merge_pair(known, link)
+        first = merged.setdefault(key, link)
+        if first is not link:
+            merged[key] = _merge_pair(first, link)
     return tuple(merged.values())
 
 

@@ -271,7 +271,7 @@ def read_documents(ids: Iterable[str]) -> Plan[list[StoredDocument]]:
 
 
 def select_stored(ids: Iterable[str]) -> Plan[list[str]]:
-    """Return those of the ids that are stored, each once, in the order asked."""
+    """Return the ids that are stored, each once, in the order asked."""
     candidates = yield from ask(Find(ids=tuple(ids)))
     return (yield from ask(Ids(refs=candidates.refs)))
 

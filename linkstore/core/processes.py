@@ -24,7 +24,7 @@ if sys.version_info < (3, 14):
 else:
 
     class Lock(RLock):  # type: ignore[misc]
-        """A lock that a thread may take again while it holds it, and that no interrupt leaves held.
+        """A reentrant lock that no interrupt leaves held.
 
         Python looks for signals after ``__enter__`` of a lock has run and before the block that would release
         it, from 3.14 on; so an interrupt there leaves a lock of ``threading`` held. It does not when a

@@ -204,7 +204,7 @@ def find_joining(text: str) -> str:
     r"""Return the characters of a text, each once, that belong to the letter before but not to ``\w``."""
     if _is_plain_text(text):
         return ""
-    return "".join(sorted(one for one in set(text) if one > "\x80" and _is_joining(one)))
+    return "".join(sorted(char for char in set(text) if char > "\x80" and _is_joining(char)))
 
 
 @lru_cache(maxsize=4096)
@@ -214,7 +214,7 @@ def _is_joining(character: str) -> bool:
 
 def _build_word_pattern(joined: str) -> str:
     letters = rf"\w[\w{joined}]*" if joined else r"\w+"
-    unseen = f"[{found}]*" if (found := "".join(_IGNORABLE.findall(joined))) else ""
+    unseen = f"[{ignorable}]*" if (ignorable := "".join(_IGNORABLE.findall(joined))) else ""
     return rf"{letters}(?:['\u2019]{unseen}{letters})*"
 
 

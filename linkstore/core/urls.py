@@ -109,13 +109,13 @@ _SESSION_PATH: Final = re.compile(r";(?:jsessionid|phpsessid)=[^/?#;]*", re.IGNO
 
 
 def drop_tracking(url: str) -> str:
-    """Return a URL without parameters that say who asks, not for what: ``utm_source``, ``PHPSESSID``."""
+    """Return a URL without tracking and session parameters: ``utm_source``, ``PHPSESSID``."""
     if ";" in url:
         url = _SESSION_PATH.sub("", url)
     address, mark, query = url.partition("?")
     if not mark or "=" not in query:
         return url
-    kept = [one for one in query.split("&") if not _TRACKING.fullmatch(one)]
+    kept = [parameter for parameter in query.split("&") if not _TRACKING.fullmatch(parameter)]
     return f"{address}?{'&'.join(kept)}" if kept else address
 
 
@@ -297,7 +297,7 @@ class Site:
         return path if "://" in path else f"{make_readable(_format_prefix(self.prefix))}{path}"
 
     def _strip_root(self, url: str) -> str:
-        """Return a path from the site's root, given that path or a tag, which begins with a slash."""
+        """Return a path from the site's root, given the same path or a tag, which begins with a slash."""
         if self.prefix and f"{url}/".startswith(f"/{self.prefix}/"):
             url = url[len(self.prefix) + 1 :]
         return url.lstrip("/")
@@ -327,7 +327,7 @@ def _format_prefix(prefix: str) -> str:
 
 
 def _cache_urls(function: Callable[[str, *Ts], T]) -> Callable[[str, *Ts], T]:
-    """Cache what a function makes of a URL, its first argument, unless that is long."""
+    """Cache the results of a function of a URL, its first argument, except for long URLs."""
     cached = lru_cache(maxsize=_CACHED_URLS)(function)
 
     @wraps(cached)

@@ -65,7 +65,7 @@ class Vocabulary:
         return self._combine(lambda names: frozenset(filter(is_unicode, names)))
 
     def _combine(self, change: Callable[..., frozenset[str]], *others: Vocabulary) -> Vocabulary:
-        """Return the vocabulary of what ``change`` makes of each set of names, with those of others."""
+        """Return the vocabulary with each set of names combined by ``change`` with those of ``others``."""
         kinds = change(self.kinds, *(other.kinds for other in others))
         fields = change(self.fields, *(other.fields for other in others))
         link_fields = change(self.link_fields, *(other.link_fields for other in others))
@@ -83,20 +83,20 @@ def collect_names(metadata: Mapping[str, Any], links: Sequence[Link]) -> Vocabul
 def make_unknown_name_error(missing: Vocabulary, known: Vocabulary) -> UnknownNameError:
     """Return the error for the first of the missing names, with the nearest known ones."""
     what, names, others = next(
-        one
-        for one in (
+        group
+        for group in (
             ("link kind", missing.kinds, known.kinds),
             ("metadata field", missing.fields, known.fields),
             ("field of link data", missing.link_fields, known.link_fields),
         )
-        if one[1]
+        if group[1]
     )
     name = min(names)
     return UnknownNameError(what, name, find_nearest_names(name, others), sorted(others))
 
 
 def make_unknown_type_error(name: str, types: Iterable[str]) -> UnknownNameError:
-    """Return the error for a document type that is not among those of a schema."""
+    """Return the error for a document type that a schema does not have."""
     return UnknownNameError("type", name, find_nearest_names(name, types), sorted(types))
 
 
@@ -105,9 +105,9 @@ def find_nearest_names(name: str, known: Iterable[str]) -> list[str]:
     if len(name) > _MAX_COMPARED_LENGTH:
         return []
     spelled: dict[str, str] = {}
-    for one in sorted(known)[:_MAX_COMPARED_NAMES]:
-        if len(one) <= _MAX_COMPARED_LENGTH:
-            spelled.setdefault(_fold_name(one), one)
+    for known_name in sorted(known)[:_MAX_COMPARED_NAMES]:
+        if len(known_name) <= _MAX_COMPARED_LENGTH:
+            spelled.setdefault(_fold_name(known_name), known_name)
     return [spelled[match] for match in difflib.get_close_matches(_fold_name(name), spelled, n=3, cutoff=0.6)]
 
 

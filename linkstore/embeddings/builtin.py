@@ -24,7 +24,7 @@ class AbsentEmbeddings(AbsentEncoder, ArrayEmbeddings):
 
 
 class BgeSmallEmbeddings(BgeSmall, ArrayEmbeddings):
-    """The best of the models that work offline, and the slowest; extra ``bge``, and weights that you fetch.
+    """The best of the models that work offline, and the slowest; extra ``bge``, and weights to fetch.
 
     384 dimensions; the first 512 tokens of a text count. Some 25 passages a second on two cores.
     The how-to page "Choose an embedding" has the command that fetches the weights.

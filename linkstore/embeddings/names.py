@@ -80,7 +80,7 @@ def find_encoder(
     *,
     by_words: bool = False,
 ) -> Encoder | Embeddings:
-    """Make the embedding that a store records, or one that stands for it where it cannot be had.
+    """Make the embedding that a store records, or a stand-in where it cannot be had.
 
     Args:
         name: The recorded name. Nothing is imported by it, since whoever wrote the store chose it.
@@ -147,7 +147,7 @@ def get_embedding(name: str) -> Embeddings:
 
 
 def name_embedding(embedding: Encoder | Embeddings) -> str:
-    """Return the name under which a store records an embedding, which is the same in every process.
+    """Return the name under which a store records an embedding, the same in every process.
 
     Embeddings that :func:`get_embedding` makes have the name that makes them again. Any other embedding
     is named by its class, as ``module.Class``, followed by ``:MODEL`` if it has a string attribute

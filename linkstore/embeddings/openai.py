@@ -1,4 +1,4 @@
-"""OpenAI's embeddings by name, whose failures say what to do.
+"""OpenAI's embeddings by name, with advice in their errors.
 
 LangChain's class counts tokens with tiktoken, which fetches its encoding on first use; what fails there or at
 OpenAI's server has many classes.

@@ -100,7 +100,7 @@ def _load_vectors() -> Matrix:
 
 @cache
 def load_wordllama_tokenizer() -> Tokenizer:
-    """Load the tokenizer of the model, which is that of Llama 2, offline and without the token vectors.
+    """Load the tokenizer of the model, that of Llama 2, offline and without the token vectors.
 
     Raises:
         EmbeddingError: If the package wordllama is not installed, or lacks the file.

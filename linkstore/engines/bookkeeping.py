@@ -83,14 +83,14 @@ class Backend(StorageEngine):
         """
         if asked is None:
             return _parse_names((yield from self.read_notes(None)))
-        known = self._known_names
-        found = _parse_names((yield from self.read_notes(list(list_name_notes(asked - known)))))
-        if found:
-            self._remember_names(found)
-        return asked & (known | found)
+        cached = self._known_names
+        recorded = _parse_names((yield from self.read_notes(list(list_name_notes(asked - cached)))))
+        if recorded:
+            self._remember_names(recorded)
+        return asked & (cached | recorded)
 
     def record_names(self, names: Vocabulary) -> EngineOperation[None]:
-        """Record names, for an engine that does so before it writes the first document that has them."""
+        """Record new names, for an engine that does so before it writes the first document with them."""
         new = names - self._known_names
         if new:
             yield from self.add_notes(list(list_name_notes(new)))
@@ -106,8 +106,8 @@ class Backend(StorageEngine):
 
         This is enough to find out which of millions of pages have changed.
         """
-        found = yield from self.page_digests(source)
-        return {url: digest for (_, url), digest in found.items()}
+        digests = yield from self.page_digests(source)
+        return {url: digest for (_, url), digest in digests.items()}
 
     def page_digests(self, source: str | None) -> EngineOperation[dict[tuple[str, str], str]]:
         """Return the digests of the page entries of one source (None: of all), by source and url."""
@@ -115,7 +115,7 @@ class Backend(StorageEngine):
         return {(entry.source, entry.url): entry.digest for entry in entries}
 
     def survey(self) -> EngineOperation[Survey]:
-        """Count what is stored, at a cost that follows the size of the store."""
+        """Count the content of the store, at a cost that follows its size."""
         pages = len((yield from self.page_digests(None)))
         return _count_content((yield from self.links()), pages)
 
@@ -124,7 +124,7 @@ class Backend(StorageEngine):
         return (yield from self.survey_pages(kind, take))[1]
 
     def survey_pages(self, kind: str, take: int) -> EngineOperation[tuple[Survey, list[LinkedPage]]]:
-        """Count what is stored, and list the pages that most links of a kind lead to, most first."""
+        """Count the content, and list the pages with the most links of a kind to them, most first."""
         pages = yield from self.pages(None)
         stored = yield from self.links()
         linked = _find_most_linked(stored, pages, kind, take) if pages else []
@@ -236,8 +236,8 @@ def _find_owned(ids: Sequence[str], entries: Sequence[PageEntry]) -> tuple[Ints,
     pairs = sorted(
         {(position[id], page) for page, entry in enumerate(entries) for id in entry.ids if id in position}
     )
-    found = np.array(pairs, np.int64).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
+    owned = np.array(pairs, np.int64).reshape(-1, 2)
+    return owned[:, 0], owned[:, 1]
 
 
 def _number_answers(stored: StoredLinks, chosen: Bools | Ints, owned: tuple[Ints, Ints], pages: int) -> Ints:

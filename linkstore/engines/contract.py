@@ -123,7 +123,7 @@ class WriteCounts:
 
     @property
     def total(self) -> int:
-        """The number of documents or pages that are there now, of those that were given."""
+        """The number of documents or pages passed that are stored now."""
         return self.added + self.updated + self.unchanged
 
     def __add__(self, other: WriteCounts) -> WriteCounts:
@@ -298,7 +298,7 @@ class StorageEngine(ABC):
 
     @abstractmethod
     def collect_names(self) -> EngineOperation[Vocabulary]:
-        """Return the names that the stored documents use, read from every one that can be read."""
+        """Return the names that the stored documents use, read from all readable ones."""
 
     @abstractmethod
     def flush(self) -> EngineOperation[None]:
@@ -361,7 +361,7 @@ Self_ = TypeVar("Self_")
 
 
 class Reader(ABC):
-    """A view of a store in which no document changes, and in which only documents of the scope exist.
+    """A view of a store in which no document changes, and only documents of the scope exist.
 
     The refs that it returns are valid while it is open.
     """

@@ -104,7 +104,7 @@ class _PendingMarks:
         self._settled = [len(self.anchors), len(self.links)]
 
     def drop_links(self, start: int = 0, *, own_page: bool = False) -> None:
-        """Forget the links from a position on, or those of them that lead to a place on their own page."""
+        """Forget the links from a position on, or only those to a place on their own page."""
         self.links[start:] = [
             link for link in self.links[start:] if own_page and not link[0].href.startswith("#")
         ]
@@ -289,7 +289,7 @@ class _BlockReader:
         nearest, before = waiting.anchors[-1][0] if waiting.anchors else None, len(waiting.links)
         text, counts = self._collect(node, f"h{level}")
         if not text or text.isspace():
-            text = " ".join(one.text() for one in node.css("button"))
+            text = " ".join(button.text() for button in node.css("button"))
         text = fold_whitespace(text.replace(BREAK, " "))
         # A link from a heading to a place on its own page leads to itself or to the contents.
         waiting.drop_links(before, own_page=True)

@@ -69,14 +69,14 @@ class Block(NamedTuple):
             anchors += ((anchor, start + at) for anchor, at in zip(block.anchors, of_anchors, strict=True))
             links += ((link, start + at) for link, at in zip(block.links, of_links, strict=True))
         return self._replace(
-            anchors=tuple([one for one, _ in anchors]),
+            anchors=tuple([anchor for anchor, _ in anchors]),
             links=tuple([hyperlink for hyperlink, _ in links]),
             places=tuple([at for _, at in (*anchors, *links)]),
         )
 
 
 class Box(NamedTuple):
-    """An element that is looked out for, and which blocks stand in it."""
+    """An element that is looked out for, and the blocks in it."""
 
     node: int
     """Its identity (``mem_id``)."""
@@ -103,16 +103,18 @@ def fold_lines(text: str) -> str:
 
 def keep_blocks(blocks: Sequence[Block], kept: Sequence[int]) -> list[Block]:
     """Return the blocks at some positions. Anchors of the others go to the next one, or to the last's end."""
-    found: list[Block] = []
+    kept_blocks: list[Block] = []
     at = 0
     for number in kept:
         before = tuple([anchor for block in blocks[at:number] for anchor in block.anchors])[:_MOST_PASSED_ON]
         block, at = blocks[number], number + 1
-        found.append(block.with_those_of([(0, Block("", anchors=before)), (0, block)]) if before else block)
+        kept_blocks.append(
+            block.with_those_of([(0, Block("", anchors=before)), (0, block)]) if before else block
+        )
     after = [anchor for block in blocks[at:] for anchor in block.anchors][:_MOST_PASSED_ON]
-    if after and found:
-        found[-1] = found[-1].with_at_end(after)
-    return found
+    if after and kept_blocks:
+        kept_blocks[-1] = kept_blocks[-1].with_at_end(after)
+    return kept_blocks
 
 
 def join_cells(cells: Sequence[Block]) -> Block:

@@ -1,4 +1,4 @@
-"""What elements of HTML say one by one: their text, where they lead, what leads to them, what they are."""
+"""Elements of HTML one by one: their text, their targets, their anchors, and their kinds."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def empty_element(node: Node) -> None:
 
 
 def empty_permalinks(tree: Tree) -> dict[int, str]:
-    """Empty the links that lead to the very place they stand at, so that only their anchors stay.
+    """Empty the links to the very place where they stand, and keep only their anchors.
 
     Permalinks are known by their class, or by a text that is only a sign (``¶``, ``#``, ``§``) and a target
     that is the heading they stand in or an element around them. A link that is the whole text of its heading

@@ -69,12 +69,12 @@ def find_encoding(name: str) -> str:
     Raises:
         StrategyError: If pages are not written in it.
     """
-    found = resolve_encoding(name.strip())
-    if found is None or not _is_text_encoding(found):
+    resolved = resolve_encoding(name.strip())
+    if resolved is None or not _is_text_encoding(resolved):
         raise StrategyError(
             f"no encoding {name!r}; give one such as utf-8, windows-1252, koi8-r or shift_jis"
         )
-    return str(found)
+    return str(resolved)
 
 
 def decode_html(content: bytes, *, declared: str | None = None, encoding: str | None = None) -> DecodedText:
@@ -95,9 +95,9 @@ def decode_html(content: bytes, *, declared: str | None = None, encoding: str | 
     marked, mark = read_bom(content)
     if marked is not None and mark is not None:
         return decode_as(content[len(mark) :], marked)
-    said = find_declared_encoding(content, declared) if encoding is None else find_encoding(encoding)
-    if said is not None:
-        return decode_as(content, said)
+    resolved = find_declared_encoding(content, declared) if encoding is None else find_encoding(encoding)
+    if resolved is not None:
+        return decode_as(content, resolved)
     text = decode_as(content, UTF_8)
     if not text.replaced or text.replaced < len(_NON_ASCII.findall(text.text)):
         return text
@@ -231,18 +231,18 @@ def find_page_links(tree: Tree, *, noise: bool = False) -> dict[str, str]:
         tree: The page. Its permalinks are removed, unless noise is asked for.
         noise: Whether to keep what is navigation.
     """
-    found: Iterator[tuple[str, str]]
+    hyperlinks: Iterator[tuple[str, str]]
     if noise:
         nodes = ((node, get_link_target(node.attributes)) for node in tree.css(_LINK_SELECTOR))
-        found = ((href, get_link_label(node)) for node, href in nodes if href)
+        hyperlinks = ((href, get_link_label(node)) for node, href in nodes if href)
     else:
         suspects = find_suspects(tree)
         blocks, boxes = read_blocks(tree, frozenset(suspects), find_unseen(tree))
         left_out = find_noise(blocks, boxes, suspects, find_head_title(tree)).left_out
         kept = (block for at, block in enumerate(blocks) if at not in left_out)
-        found = ((link.href, link.label) for block in kept for link in block.links)
+        hyperlinks = ((link.href, link.label) for block in kept for link in block.links)
     links: dict[str, str] = {}
-    for href, label in found:
+    for href, label in hyperlinks:
         if not links.get(href):
             links[href] = label
     return links

@@ -41,7 +41,7 @@ _TIDY_LEVELS: Final = 3
 
 
 def _match_tidy_element() -> str:
-    """Return the pattern of an element that is closed where it ends, as are those in it."""
+    """Return the pattern of an element that is closed where it ends, as are all in it."""
     attributes = r"""(?=[\s/>])(?:[^<>"']{0,99}+(?:"[^"<>]{0,300}+"|'[^'<>]{0,300}+')?+){0,9}+>"""
     pattern = ""
     for level in range(_TIDY_LEVELS):
@@ -72,7 +72,7 @@ class UnboundedPageError(ExtractionError):
 
 
 def estimate_depth(page: bytes) -> int:
-    """Return about how deep the elements of a page lie at most, but for those that end by themselves.
+    """Estimate the greatest depth of the elements of a page, but for those ending by themselves.
 
     Args:
         page: HTML, in UTF-8.
@@ -172,4 +172,4 @@ class _OpenElements:
 
 
 def _count_attributes(attributes: bytes) -> int:
-    return len({one.partition(b"=")[0].lower() for one in _ATTRIBUTE.findall(attributes)})
+    return len({attribute.partition(b"=")[0].lower() for attribute in _ATTRIBUTE.findall(attributes)})

@@ -49,7 +49,9 @@ class MergedName:
     spellings: Mapping[str, int]
 
     def __str__(self) -> str:
-        return f"{self.name}: " + ", ".join(f"{one!r} {count}" for one, count in self.spellings.items())
+        return f"{self.name}: " + ", ".join(
+            f"{spelling!r} {count}" for spelling, count in self.spellings.items()
+        )
 
 
 class NameNormalizer:
@@ -72,10 +74,10 @@ class NameNormalizer:
             if isinstance(others, str):
                 raise LinkError(f"the aliases of {name!r} must be a list, not the string {others!r}")
             for alias in (name, *others):
-                known = self._canonical.setdefault(normalize_name(alias), meant := normalize_name(name))
-                if known != meant:
+                previous = self._canonical.setdefault(normalize_name(alias), meant := normalize_name(name))
+                if previous != meant:
                     raise LinkError(
-                        f"the alias {alias!r} stands for {known!r} and for {meant!r}; declare it once"
+                        f"the alias {alias!r} stands for {previous!r} and for {meant!r}; declare it once"
                     )
 
     def name(self, spelling: str) -> str:
@@ -94,15 +96,15 @@ class NameNormalizer:
         Raises:
             LinkError: If a link is invalid. The message names the document.
         """
-        found = []
+        copies = []
         for document in documents:
             links = get_links(document)
             if any(link.kind in self.kinds for link in links):
                 written = [link.to_dict() for link in merge_links(map(self.link, links))]
                 metadata = {**document.metadata, LINKS_KEY: written}
                 document = document.model_copy(update={"metadata": metadata})
-            found.append(document)
-        return found
+            copies.append(document)
+        return copies
 
     def rewrite(self, store: LinkedStore) -> int:
         """Join the names in the links of stored documents, and return how many documents changed.
@@ -141,9 +143,11 @@ class NameNormalizer:
                     label = link.label if link.label and self.name(link.label) == name else link.tag
                     spellings[name][label] += 1
         return tuple(
-            MergedName(name=name, spellings=dict(sorted(found.items(), key=lambda one: (-one[1], one[0]))))
-            for name, found in sorted(spellings.items())
-            if len(found) > 1
+            MergedName(
+                name=name, spellings=dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+            )
+            for name, counts in sorted(spellings.items())
+            if len(counts) > 1
         )
 
 

@@ -178,7 +178,7 @@ def count_linked(block: Block) -> int:
 def _measure(
     blocks: Sequence[Block], boxes: Sequence[Box]
 ) -> tuple[list[int], list[int], list[int], list[bool], list[bool]]:
-    """Return what each block adds to the sums by which a box is judged.
+    """Return the contribution of each block to the sums by which a box is judged.
 
     Returns:
         Letters; those in links; of blocks in boxes, those in no link unless it is a notice of rights, and
@@ -356,7 +356,7 @@ def _find_menus(blocks: Sequence[Block], content: Sequence[bool], inside: range)
 
 
 def _is_title(block: Block, title: str, *, header: bool) -> bool:
-    """Say whether a block is the page's main heading: its <title>, or in a header what that begins with."""
+    """Say whether a block is the page's main heading: its <title>, or in a header the start of it."""
     if not block.level or block.links:
         return False
     return block.text == title or (

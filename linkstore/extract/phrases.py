@@ -45,12 +45,12 @@ def make_haystack(text: str) -> bytes:
     remembered, so that several extractors may ask one after the other.
     """
     words = _space_words(text)
-    found = [word.encode() for word in tokenize(text)] if words is None else words.split()
-    return b" %b " % b"  ".join(found) if found else b""
+    encoded = [word.encode() for word in tokenize(text)] if words is None else words.split()
+    return b" %b " % b"  ".join(encoded) if encoded else b""
 
 
 def make_needle(words: str) -> bytes:
-    """Return the bytes that find these words, which are joined by single spaces, in a haystack."""
+    """Return the bytes that find these words, joined by single spaces, in a haystack."""
     return b" %b " % words.replace(" ", "  ").encode()
 
 

@@ -160,8 +160,8 @@ def _list_entry_points() -> Mapping[str, EntryPoint]:
 
 def _find_entry_point(name: str) -> EntryPoint:
     if name not in _list_entry_points() and name not in (names := extractor_names()):
-        known = ", ".join(names) or "none"
-        raise ExtractionError(f"no extractor named {name!r} is installed; installed: {known}")
+        installed = ", ".join(names) or "none"
+        raise ExtractionError(f"no extractor named {name!r} is installed; installed: {installed}")
     return _list_entry_points()[name]
 
 
@@ -175,7 +175,7 @@ class UpkeepExtractor(CorpusExtractor[Document], Protocol):
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds of the links that the extractor makes, which are its own."""
+        """The kinds of the links that the extractor makes; they are its own."""
         ...
 
     def keys(self, document: Document) -> frozenset[str]:

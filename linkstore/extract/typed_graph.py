@@ -217,7 +217,7 @@ class TypedGraphExtractor:
         self, source: str, text: str, proposed: ProposedGraph, nodes: dict[str, _Node]
     ) -> Iterator[Rejection]:
         """Take over what the text and the schema allow, and yield the rest."""
-        known: dict[str, str] = {}
+        ids_by_name: dict[str, str] = {}
         for node in proposed.nodes:
             if reason := self._find_node_problem(node, text):
                 yield Rejection(source=source, proposal=f"{node.type} {node.name!r}", reason=reason)
@@ -231,21 +231,21 @@ class TypedGraphExtractor:
             kept.confidence = max(kept.confidence, node.confidence)
             kept.spellings |= dict.fromkeys(spellings)
             kept.sources[source] = None
-            said = (
+            sentences = (
                 sentence
                 for sentence in split_sentences(text)
                 if any(_is_in(name, sentence) for name in spellings)
             )
-            kept.sentences |= dict.fromkeys(map(str.strip, said))
-            known |= {self._names.name(spelling): id for spelling in spellings}
+            kept.sentences |= dict.fromkeys(map(str.strip, sentences))
+            ids_by_name |= {self._names.name(spelling): id for spelling in spellings}
         for relation in proposed.relations:
             ends = [
-                known.get(self._names.name(one), "") if one.strip() else ""
-                for one in (relation.source, relation.target)
+                ids_by_name.get(self._names.name(end_name), "") if end_name.strip() else ""
+                for end_name in (relation.source, relation.target)
             ]
             if reason := self._find_relation_problem(relation, text, [nodes[id].type for id in ends if id]):
-                told = f"{relation.source!r} —[{relation.kind}]→ {relation.target!r}"
-                yield Rejection(source=source, proposal=told, reason=reason)
+                proposal = f"{relation.source!r} —[{relation.kind}]→ {relation.target!r}"
+                yield Rejection(source=source, proposal=proposal, reason=reason)
                 continue
             start, end = ends
             data = {CONFIDENCE_KEY: relation.confidence, "quote": relation.quote, "source": source}

@@ -118,7 +118,7 @@ class _PageView:
         if tag == "img":
             return self._describe_picture(node, attributes.get("alt") or "")
         if tag == "svg":
-            title = next((one.text() for one in node.iter() if one.tag == "title"), "")
+            title = next((child.text() for child in node.iter() if child.tag == "title"), "")
             return self._describe_picture(node, attributes.get("aria-label") or title)
         text = node.text()
         if tag == "rt" and text.strip():
@@ -169,21 +169,21 @@ class _PageView:
             or attributes.get("role") in {"tabpanel", "dialog"}
             or _BY_CLICK.search(f"{attributes.get('class') or ''} {node.id or ''}") is not None
             or any(ancestor.tag in {"details", "dialog"} for ancestor in iter_ancestors(node))
-            or any(one.id in self._ids_shown for one in node.css("[id]")[:_MOST_IDS])
+            or any(descendant.id in self._ids_shown for descendant in node.css("[id]")[:_MOST_IDS])
             or (before is not None and bool(before.css_matches(_CONTROLS) or before.css_first(_CONTROLS)))
         )
 
     @cached_property
     def _ids_shown(self) -> frozenset[str]:
         """The ids that links and buttons name."""
-        found: set[str] = set()
+        ids: set[str] = set()
         for node in self._tree.css(_SHOWING):
             attributes = node.attributes
             for name in ("href", "data-target", "data-bs-target", "for"):
-                found.add((attributes.get(name) or "").removeprefix("#"))
-            found.update((attributes.get("aria-controls") or "").split())
-            found.update(_QUOTED.findall(attributes.get("onclick") or ""))
-        return frozenset(found - {""})
+                ids.add((attributes.get(name) or "").removeprefix("#"))
+            ids.update((attributes.get("aria-controls") or "").split())
+            ids.update(_QUOTED.findall(attributes.get("onclick") or ""))
+        return frozenset(ids - {""})
 
     def _drop_repetition(self, node: Node) -> _Change | None:
         """Drop an element that repeats or adorns other text within a line, if there is other text."""
@@ -220,8 +220,8 @@ class _PageView:
                     return None
                 break
         self._last_alt = alt
-        said = alt if is_formula else f" {alt} "
-        return lambda: node.insert_before(said)
+        shown = alt if is_formula else f" {alt} "
+        return lambda: node.insert_before(shown)
 
     def _read_text(self, block: Node) -> str:
         """Return the text of a block, empty if it is long."""
@@ -287,7 +287,7 @@ def _has_content(node: Node) -> bool:
     if node.tag == "-text":
         return bool((node.text_content or "").strip())
     return _has_many_nodes(node) or any(
-        one.tag == "-text" and _has_content(one) for one in node.traverse(include_text=True)
+        child.tag == "-text" and _has_content(child) for child in node.traverse(include_text=True)
     )
 
 

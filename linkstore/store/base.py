@@ -133,8 +133,8 @@ class StoreBase:
         self._lexical = self._weigh_words(await arun(self._record(LEXICAL_NOTE, weight)))
 
     def _weigh_words(self, recorded: float | None) -> float:
-        known = LEXICAL_WEIGHT.get(self._embedding.name, DEFAULT_LEXICAL_WEIGHT)
-        return known if recorded is None else recorded
+        default = LEXICAL_WEIGHT.get(self._embedding.name, DEFAULT_LEXICAL_WEIGHT)
+        return default if recorded is None else recorded
 
     def _record(self, note: str, number: float | None) -> Operation[float | None]:
         require_within(*_NOTE_RANGES[note], **omit_none(**{note: number}))
@@ -213,7 +213,7 @@ _LONGEST_PAUSE: Final = 10.0
 
 
 def retry(attempt: Callable[[], T], patience: float = PATIENCE) -> T:
-    """Return what an attempt returns, which is repeated for so many seconds.
+    """Return the result of an attempt, repeated for so many seconds.
 
     Raises:
         StoreBusyError: If others write for longer.

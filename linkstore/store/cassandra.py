@@ -36,8 +36,8 @@ def make_session_backend(
     require_having(
         "execute_async", "a session, such as Cluster([...]).connect()", **omit_none(session=session)
     )
-    found, chosen = resolve_session(session, keyspace)
-    return CassandraBackend(found, chosen, table, create=create, settings=settings)
+    driver_session, chosen = resolve_session(session, keyspace)
+    return CassandraBackend(driver_session, chosen, table, create=create, settings=settings)
 
 
 def make_url_backend(

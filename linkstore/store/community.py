@@ -77,8 +77,8 @@ class CommunityTable:
         keyspace: str | None = None,
         settings: CassandraSettings | None = None,
     ) -> None:
-        found, chosen = resolve_session(session, keyspace)
-        self._executor = Executor(found, settings)
+        driver_session, chosen = resolve_session(session, keyspace)
+        self._executor = Executor(driver_session, settings)
         columns = _read_columns(self._executor, chosen, table)
         self._check_columns(f"table {table!r} in the keyspace {chosen!r}", columns)
         types = {name: kind for name, kind, *_ in columns}
@@ -132,10 +132,10 @@ class CommunityTable:
             *parts, own = map(str, key)
             id = "/".join((*(quote(part, safe="") for part in parts), own))
             cursor = orjson.dumps([*map(str, key)]).decode()
-            given = None if vector is None else unpack_vector(vector)
+            unpacked = None if vector is None else unpack_vector(vector)
             try:
                 records.append(
-                    _make_record(id, text, given, **dict(zip(self._optional, metadata, strict=True)))
+                    _make_record(id, text, unpacked, **dict(zip(self._optional, metadata, strict=True)))
                 )
             except (DocumentError, LinkError) as error:
                 refused[id] = error.message
@@ -173,7 +173,7 @@ def _list_columns(columns: Sequence[tuple[str, str]]) -> tuple[str, str]:
 def _make_record(
     id: str, text: Any, vector: Any, attributes_blob: str | None = None, metadata_s: Any = None
 ) -> Record:
-    """Make a record of what a row holds: metadata that was not searchable, as JSON, and that which was.
+    """Make a record of a row, with its unsearchable metadata, as JSON, and its searchable metadata.
 
     Raises:
         DocumentError: If it lacks its text or vector, or has metadata that is none.
@@ -197,13 +197,13 @@ def _parse_attributes(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
     try:
-        found = json.loads(text)
-        same = orjson.loads(orjson.dumps(found)) == found
+        metadata = json.loads(text)
+        same = orjson.loads(orjson.dumps(metadata)) == metadata
     except (ValueError, TypeError, RecursionError) as error:
         raise DocumentError(f"its metadata cannot be read: {error}") from error
-    if not isinstance(found, dict) or not same:
+    if not isinstance(metadata, dict) or not same:
         raise DocumentError("its metadata is not a JSON object that linkstore can store")
-    return found
+    return metadata
 
 
 def _take_links(metadata: dict[str, Any], id: str) -> tuple[Link, ...]:

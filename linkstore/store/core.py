@@ -362,7 +362,7 @@ class CoreStore(SearchMethods, DocumentMethods):
         return await run_in_thread(self.suggest_links, k)
 
     def add_suggested_links(self, suggestions: Iterable[LinkSuggestion]) -> int:
-        """Write suggestions as links of the kind ``"suggested"``, besides those that were written before.
+        """Write suggestions as links of the kind ``"suggested"``, besides those written before.
 
         Searches follow them only if a strategy names the kind, as in ``PageRank(kinds={"suggested": 0.5})``.
         A page that is indexed again loses its own. ``replace_links({"suggested"}, {id: []})`` removes them.

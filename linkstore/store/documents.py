@@ -177,8 +177,8 @@ class DocumentMethods(StoreBase):
         self, drafts: Sequence[Draft], vectors: VectorsLike | None, batch_size: int, *, strict: bool = False
     ) -> Operation[list[WriteCounts]]:
         """Check all drafts, write them in batches, and return what each batch did."""
-        given = _match_vectors(vectors, drafts)
-        blank = [draft.id for draft in drafts if given is None and not draft.text.strip()]
+        matrix = _match_vectors(vectors, drafts)
+        blank = [draft.id for draft in drafts if matrix is None and not draft.text.strip()]
         if blank:
             _report_blank(blank, len(drafts), strict=strict)
             drafts = [draft for draft in drafts if draft.text.strip()]
@@ -186,7 +186,7 @@ class DocumentMethods(StoreBase):
         written: list[WriteCounts] = []
         for start in range(0, len(drafts) or bool(blank), batch_size):
             part = slice(start, start + batch_size)
-            of_batch = None if given is None else given[part]
+            of_batch = None if matrix is None else matrix[part]
             records = yield from embed_drafts(self.backend, self._embedding, drafts[part], of_batch)
             change = WriteBatch(put=records, remove=() if start else blank)
             written.append((yield from call_engine(self.backend, self.backend.write(change))))
@@ -263,7 +263,7 @@ class DocumentMethods(StoreBase):
             after = records[-1].id
 
     def neighbours(self, id: str) -> Neighbours:
-        """Return the documents that a document links to, and those that link to it.
+        """Return the documents that a document links to or is linked from.
 
         Args:
             id: The id of the document.
@@ -278,12 +278,12 @@ class DocumentMethods(StoreBase):
         return await arun(self._find_neighbours(id))
 
     def _find_neighbours(self, id: str) -> Operation[Neighbours]:
-        found: Neighbours | None = None
+        neighbours: Neighbours | None = None
         if is_storable(id):
-            found = yield from call_plan(self.backend, find_neighbours(id))
-        if found is None:
+            neighbours = yield from call_plan(self.backend, find_neighbours(id))
+        if neighbours is None:
             raise DocumentError(f"document {id!r} does not exist in the store")
-        return found
+        return neighbours
 
     def touch(self, ids: Sequence[str], at: datetime | None = None) -> int:
         """Record that documents were accessed. Documents, vectors and indexes are not written.
@@ -309,7 +309,7 @@ class DocumentMethods(StoreBase):
         return await self.backend.arun(self.backend.touch(_make_access_times(ids, at)))
 
     def accessed(self, ids: Sequence[str]) -> dict[str, datetime]:
-        """Return when documents were last accessed, in UTC, by id, leaving out those that never were."""
+        """Return when documents were last accessed, in UTC, by id, leaving out those never accessed."""
         return run(read_access_times(self.backend, ids))
 
     async def aaccessed(self, ids: Sequence[str]) -> dict[str, datetime]:
@@ -401,9 +401,9 @@ def _list_items(kind: type, name: str, what: str, given: Iterable[Any]) -> list[
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise make_argument_error(name, what, given)
     listed = list(given)
-    for one in listed:
-        if not isinstance(one, kind):
-            raise ArgumentError(f"{name} must be {what}; {quote_value(one)[:200]} is not one")
+    for item in listed:
+        if not isinstance(item, kind):
+            raise ArgumentError(f"{name} must be {what}; {quote_value(item)[:200]} is not one")
     return listed
 
 
@@ -482,7 +482,7 @@ def _report_blank(ids: Sequence[str], count: int, *, strict: bool) -> None:
 
 
 def _match_vectors(vectors: VectorsLike | None, drafts: Sequence[Draft]) -> Floats | None:
-    """Return the vectors that were given for drafts, all of which have a direction.
+    """Return the vectors passed for drafts, all of which have a direction.
 
     Raises:
         DocumentError: If there are not as many, or one has no direction.
@@ -490,13 +490,13 @@ def _match_vectors(vectors: VectorsLike | None, drafts: Sequence[Draft]) -> Floa
     """
     if vectors is None:
         return None
-    given = as_matrix(vectors)
-    if len(given) != len(drafts):
+    matrix = as_matrix(vectors)
+    if len(matrix) != len(drafts):
         raise DocumentError(
-            f"got {len(drafts)} documents and {len(given)} vectors; pass one vector for each document"
+            f"got {len(drafts)} documents and {len(matrix)} vectors; pass one vector for each document"
         )
-    normalize_vectors(given, ids=[draft.id for draft in drafts])
-    return given
+    normalize_vectors(matrix, ids=[draft.id for draft in drafts])
+    return matrix
 
 
 def embed_drafts(

@@ -1,4 +1,4 @@
-"""The embedding of a store, and whether it is the one that made the vectors which the store holds.
+"""The embedding of a store, and whether it made the vectors in the store.
 
 The vectors in the store decide, and not the name that it records: one model has many names, such as that of
 a cache around it or of a class in a process that was spawned, and one name may stand for many models. The
@@ -134,8 +134,8 @@ class StoreEmbedding:
         return True
 
     def _embed_probe(self, probe: Record, manifest: Manifest) -> Operation[Floats]:
-        given = yield from self._embed("embed_documents", [probe.text])
-        return normalize_vectors(given, manifest.dimension, [probe.id])
+        vectors = yield from self._embed("embed_documents", [probe.text])
+        return normalize_vectors(vectors, manifest.dimension, [probe.id])
 
     def _describe_mismatch(self, manifest: Manifest) -> str:
         if self.name == manifest.embedding:

@@ -580,7 +580,7 @@ class SupportsStoresBeside(Protocol):
 
 
 def open_store_beside(store: LinkStore, name: str, *, create: bool = True) -> LinkStore:
-    """Open a further store that belongs to a store. Close it before that store.
+    """Open a further store that belongs to a store. Close it before its owner.
 
     Args:
         store: The store whose engine and embedding the further one has.

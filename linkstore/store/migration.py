@@ -74,7 +74,7 @@ class Batch:
 
 
 class MigrationSource(Protocol):
-    """Documents that are read from a cursor on, in an order that stays the same from run to run."""
+    """Documents read from a cursor on, in an order that stays the same from run to run."""
 
     def manifest(self) -> Manifest:
         """Return the embedding that the vectors of the source are from."""
@@ -190,11 +190,11 @@ class _Copied:
         self._target = target
         self._name = None if name is None else _NOTE + name
         self._noted = None if self._name is None else target.run(target.note(self._name))
-        found = {} if self._noted is None else orjson.loads(self._noted)
-        self.cursor: str | None = found.get("cursor")
-        self.written = Counter[str](found.get("written"))
-        self.links = Counter[str](found.get("links"))
-        self.refused: dict[str, str] = found.get("refused", {})
+        progress = {} if self._noted is None else orjson.loads(self._noted)
+        self.cursor: str | None = progress.get("cursor")
+        self.written = Counter[str](progress.get("written"))
+        self.links = Counter[str](progress.get("links"))
+        self.refused: dict[str, str] = progress.get("refused", {})
 
     def take(self, batch: Batch) -> None:
         """Write records together; if the target refuses, one by one, to find which of them it refuses."""
@@ -276,7 +276,7 @@ def _copy_accesses(source: Backend, target: Backend, limit: int) -> None:
 
 
 def find_recorded_name(embedding: Embeddings | str) -> str:
-    """Return the name that a store built with this embedding records, so that it opens with it.
+    """Return the name that a store must record to open with this embedding.
 
     Args:
         embedding: An embedding or its name: a short one such as ``wordllama`` gives the full one, and one

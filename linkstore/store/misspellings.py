@@ -1,4 +1,4 @@
-"""Names and values that no document has: which search names them, and what was probably meant.
+"""Names and values in a search that no document has, and the ones probably meant.
 
 A strategy with a misspelled kind, or a hop or link filter with a misspelled field, would return an answer
 that looks ordinary, so it raises. A filter that nothing passes has no hits, and the reason says what no
@@ -39,7 +39,7 @@ MAX_QUOTED: Final = 100
 
 
 def check_known_names(backend: Backend, strategy: Strategy, options: SearchOptions) -> Operation[None]:
-    """Check that the store has the names without which a search would return less, and say nothing.
+    """Check the store for the names without which a search would silently return less.
 
     These are kinds, the fields and types of ``hop_filter``, and the fields of ``link_filter``. An empty store
     may lack any. The names are looked up in the whole store, but alternatives are suggested only from
@@ -78,7 +78,7 @@ def describe_mistake(backend: Backend, options: SearchOptions) -> Operation[str]
 def describe_unmet_values(
     backend: Backend, filter: Filter | None, scope: Condition = EVERYTHING
 ) -> Operation[str]:
-    """Say which value of a filter no document has that passes its other conditions, and which there are.
+    """Describe a filter value that no document has with the other conditions, and list existing values.
 
     Args:
         backend: The store.
@@ -155,7 +155,7 @@ def _find_unknown_type(
 def _suggest_names(
     backend: Backend, filter: Filter | Condition | None, missing: frozenset[str]
 ) -> Operation[Vocabulary]:
-    """Return the names of documents that pass what remains of a filter without the missing fields.
+    """Return the names of documents that pass the rest of a filter without the missing fields.
 
     There are none to suggest if the filter's other conditions cannot be separated from these fields.
     """

@@ -143,7 +143,7 @@ def check_fields(where: str, given: Mapping[str, Any]) -> None:
 
 
 def _find_search_type(given: Mapping[str, Any]) -> Any:
-    """Return the search type that is given, or that arguments mean: with a depth, a traversal."""
+    """Return the search type that arguments give or imply: with a depth, a traversal."""
     means_traversal = given.get("strategy") is None and "depth" in (given.get("search_kwargs") or ())
     return given.get("search_type", "traversal" if means_traversal else LINKS_SEARCH)
 

@@ -1,4 +1,4 @@
-"""A schema of a store: types of documents, and which kinds of link lead from which types to which.
+"""A schema of a store: types of documents, and the kinds of link that lead from one type to another.
 
 A schema is optional. A store that has one checks documents before it writes them. ``describe()`` is its text
 for the prompt of a model.
@@ -179,13 +179,13 @@ class Schema:
             )
         if any(_is_allowed(relation, type, link) for relation in relations):
             return None
-        known = "; ".join(map(str, relations))
+        allowed = "; ".join(map(str, relations))
         if any(type in relation.types for relation in relations):
             return (
                 f"{_describe_link(link)} has the wrong direction for the type "
-                f"{type!r}; the schema has {known}"
+                f"{type!r}; the schema has {allowed}"
             )
-        return f"{_describe_link(link)} joins other types than {type!r}; the schema has {known}"
+        return f"{_describe_link(link)} joins other types than {type!r}; the schema has {allowed}"
 
     def document(
         self,
@@ -196,7 +196,7 @@ class Schema:
         *,
         metadata: Mapping[str, Any] | None = None,
     ) -> Document:
-        """Make a document of a type with its links, and those by which others can lead to it.
+        """Make a document of a type with its links, and the links by which others can lead to it.
 
         Its id is the tag under which relations lead to it, so the order of adding documents does not matter::
 
@@ -227,12 +227,12 @@ class Schema:
             if type in relation.to_types and not relation.both_ways
         )
         links += [Link.incoming(kind=kind, tag=id) for kind in dict.fromkeys(entered)]
-        given = {**(metadata or {}), self.type_field: type}
-        problems = [problem.text for problem in self.problems(id, given, links)]
+        document_metadata = {**(metadata or {}), self.type_field: type}
+        problems = [problem.text for problem in self.problems(id, document_metadata, links)]
         if problems:
             raise SchemaError(f"document {id!r}: {'; '.join(problems)}")
-        given[LINKS_KEY] = [link.to_dict() for link in merge_links(links)]
-        return Document(id=id, page_content=text, metadata=given)
+        document_metadata[LINKS_KEY] = [link.to_dict() for link in merge_links(links)]
+        return Document(id=id, page_content=text, metadata=document_metadata)
 
     def leads_on(self, type: str, link: Link) -> bool:
         """Say whether an outgoing link of a document of this type must lead to a document in the store."""
@@ -242,21 +242,23 @@ class Schema:
 
     def ends_of(self, type: str, kind: str) -> frozenset[str]:
         """Return the types that links of a kind lead to from documents of a type."""
-        found = frozenset[str]()
+        ends = frozenset[str]()
         for relation in self.of_kind(kind):
             if type in relation.from_types:
-                found |= relation.to_types
+                ends |= relation.to_types
             if relation.both_ways and type in relation.to_types:
-                found |= relation.from_types
-        return found
+                ends |= relation.from_types
+        return ends
 
     def reachable(self, type: str) -> frozenset[str]:
         """Return the types that links can lead to from documents of a type, including this type."""
-        found, new = {type}, {type}
+        reached, new = {type}, {type}
         while new:
-            new = {end for one in new for kind in self.kinds for end in self.ends_of(one, kind)} - found
-            found |= new
-        return frozenset(found)
+            new = {
+                end for source in new for kind in self.kinds for end in self.ends_of(source, kind)
+            } - reached
+            reached |= new
+        return frozenset(reached)
 
     def describe(self) -> str:
         """Describe the schema as text for the prompt of a model."""
@@ -332,9 +334,9 @@ class RecordedSchema:
             SchemaError: If the text is something else.
         """
         try:
-            found = orjson.loads(text)
-            mode = found["mode"]
-            schema = Schema.from_dict(found["schema"])
+            record = orjson.loads(text)
+            mode = record["mode"]
+            schema = Schema.from_dict(record["schema"])
         except (ValueError, TypeError, KeyError) as error:
             raise SchemaError(
                 f"the schema that the store records cannot be read: {error}; set it again"
@@ -375,10 +377,10 @@ def _join_names(names: Iterable[str]) -> str:
 def _check_type_names(what: str, names: str | Iterable[str]) -> frozenset[str]:
     if not isinstance(names, Iterable):
         raise SchemaError(f"{what}: name one type or several, not {names!r}")
-    given = [names] if isinstance(names, str) else list(names)
-    if not given:
+    listed = [names] if isinstance(names, str) else list(names)
+    if not listed:
         raise SchemaError(f"{what}: name at least one type")
-    return frozenset(_check_name("type", name) for name in given)
+    return frozenset(_check_name("type", name) for name in listed)
 
 
 def _check_name(what: str, name: object) -> str:

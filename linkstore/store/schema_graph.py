@@ -99,9 +99,9 @@ class TypedGraph:
 
     def add(self, id: str, metadata: Mapping[str, Any], links: Iterable[Link]) -> None:
         """Add a document."""
-        number, found = len(self._ids), metadata.get(self._type_field)
+        number, value = len(self._ids), metadata.get(self._type_field)
         self._ids.append(id)
-        self._types.append(found if isinstance(found, str) else None)
+        self._types.append(value if isinstance(value, str) else None)
         for link in links:
             self._links[link.kind] += 1
             side = {"out": self._out, "in": self._in}.get(link.direction, self._both)
@@ -112,7 +112,7 @@ class TypedGraph:
         return _count_types(self._types), dict(sorted(self._links.items()))
 
     def wrong_ends(self, schema: Schema) -> Iterator[Problem]:
-        """Yield links that lead to no document, or to a type that the schema does not allow there."""
+        """Yield a problem for each link to no document, or to a type that the schema does not allow there."""
         for (kind, tag), sources in self._out.items():
             ends = self._find_ends((kind, tag))
             for number in sources:
@@ -125,11 +125,11 @@ class TypedGraph:
 
     def _find_ends(self, tag: Tag) -> dict[str | None, str]:
         """Return the types of the documents that a tag leads to, with the id of one document of each."""
-        found: dict[str | None, str] = {}
+        ends: dict[str | None, str] = {}
         for side in (self._in, self._both):
             for number in side.get(tag, ()):
-                found.setdefault(self._types[number], self._ids[number])
-        return found
+                ends.setdefault(self._types[number], self._ids[number])
+        return ends
 
     def _describe_wrong_end(
         self, schema: Schema, type: str, kind: str, tag: str, ends: Mapping[str | None, str]
@@ -154,12 +154,12 @@ class TypedGraph:
         """
         start = {number for number, of in enumerate(self._types) if of == type}
         if not start:
-            known = ", ".join(sorted(one for one in set(self._types) if one)) or "none"
-            raise SchemaError(f"no document has the type {type!r}; the types in the store are {known}")
+            type_names = ", ".join(sorted(type_name for type_name in set(self._types) if type_name)) or "none"
+            raise SchemaError(f"no document has the type {type!r}; the types in the store are {type_names}")
         reached = self._find_reached(start, depth)
         unreached, ids = self._count_left(reached)
-        found = _count_types(self._types[number] for number in reached)
-        return Reach(type=type, reached=found, unreached=unreached, ids=ids)
+        counts = _count_types(self._types[number] for number in reached)
+        return Reach(type=type, reached=counts, unreached=unreached, ids=ids)
 
     def count_unreached(self, roots: Collection[str]) -> tuple[Mapping[str | None, int], tuple[str, ...]]:
         """Count the documents of each type that cannot be reached from documents of these types.
@@ -198,8 +198,8 @@ class TypedGraph:
         while frontier and (depth is None or hops < depth):
             tags = {tag for number in frontier for tag in leaving.get(number, ())} - followed
             followed |= tags
-            found = {end for tag in tags for side in (self._in, self._both) for end in side.get(tag, ())}
-            frontier = found - reached
+            ends = {end for tag in tags for side in (self._in, self._both) for end in side.get(tag, ())}
+            frontier = ends - reached
             reached = reached | frontier
             hops += 1
         return reached
@@ -219,7 +219,7 @@ class TypedGraph:
             dangling |= set() if ends else {tag[0]}
             for source in self._find_types(sources):
                 pairs[tag[0]][source] |= ends
-        found = [
+        relations = [
             Relation(kind, froms, to, may_dangle=kind in dangling)
             for kind, by_type in sorted(pairs.items())
             for to, froms in _group_by_ends(by_type)
@@ -227,17 +227,17 @@ class TypedGraph:
         both: dict[str, set[str]] = defaultdict(set)
         for tag, members in self._both.items():
             both[tag[0]] |= self._find_types(members)
-        found += [
+        relations += [
             Relation(kind, types, types, both_ways=True) for kind, types in sorted(both.items()) if types
         ]
-        return tuple(found)
+        return tuple(relations)
 
     def types(self) -> frozenset[str]:
         """Return the types that documents have."""
-        return frozenset(one for one in self._types if one is not None)
+        return frozenset(type_name for type_name in self._types if type_name is not None)
 
     def _find_types(self, numbers: Iterable[int]) -> set[str]:
-        return {found for number in numbers if (found := self._types[number]) is not None}
+        return {type_name for number in numbers if (type_name := self._types[number]) is not None}
 
     def _list_leaving(self) -> dict[int, list[Tag]]:
         leaving: dict[int, list[Tag]] = defaultdict(list)
@@ -262,7 +262,7 @@ def _group_by_ends(by_type: Mapping[str, set[str]]) -> list[tuple[frozenset[str]
     for source, ends in by_type.items():
         if ends:
             joined[frozenset(ends)].add(source)
-    return sorted(((to, frozenset(froms)) for to, froms in joined.items()), key=lambda one: sorted(one[1]))
+    return sorted(((to, frozenset(froms)) for to, froms in joined.items()), key=lambda pair: sorted(pair[1]))
 
 
 def _count_types(types: Iterable[str | None]) -> Mapping[str | None, int]:
@@ -418,19 +418,19 @@ def make_schema_error(problems: Sequence[Problem], why: str) -> SchemaError:
     """Return the error for documents that a schema does not allow."""
     named = "; ".join(map(str, problems[:_MAX_NAMED_PROBLEMS]))
     more = f"; and {len(problems) - _MAX_NAMED_PROBLEMS} more" if len(problems) > _MAX_NAMED_PROBLEMS else ""
-    told = [(problem.id, problem.text) for problem in problems]
+    details = [(problem.id, problem.text) for problem in problems]
     return SchemaError(
-        f"{why}, and nothing was written: {named}{more}. Correct the documents or the schema", told
+        f"{why}, and nothing was written: {named}{more}. Correct the documents or the schema", details
     )
 
 
 def record_problems(backend: Backend, problems: Sequence[Problem]) -> Operation[None]:
-    """Add problems to those that the store keeps, of which the last :data:`KEPT` stay."""
+    """Add problems to the list in the store, of which the last :data:`KEPT` stay."""
 
     def add(text: str | None) -> str:
-        known: list[list[str]] = orjson.loads(text) if text else []
+        recorded: list[list[str]] = orjson.loads(text) if text else []
         added = [[problem.id, problem.text] for problem in problems]
-        return orjson.dumps([*known, *added][-KEPT:]).decode()
+        return orjson.dumps([*recorded, *added][-KEPT:]).decode()
 
     if not (yield from call_engine(backend, backend.change_note(PROBLEMS_NOTE, add, _MAX_TRIES))):
         raise SchemaError(
@@ -442,8 +442,8 @@ def record_problems(backend: Backend, problems: Sequence[Problem]) -> Operation[
 def read_problems(backend: Backend) -> Operation[list[Problem]]:
     """Return the problems that the mode ``warn`` recorded, oldest first."""
     text = yield from call_engine(backend, backend.note(PROBLEMS_NOTE))
-    known: Iterable[tuple[str, str]] = orjson.loads(text) if text else ()
-    return [Problem(id=id, text=told) for id, told in known]
+    recorded: Iterable[tuple[str, str]] = orjson.loads(text) if text else ()
+    return [Problem(id=id, text=description) for id, description in recorded]
 
 
 SCHEMA_BATCH: Final = 500
@@ -507,7 +507,7 @@ def check_against_schema(backend: Backend, schema: Schema) -> Operation[SchemaRe
 
 
 def compute_reach(backend: Backend, type: str, depth: int | None, type_field: str | None) -> Operation[Reach]:
-    """Return which documents links lead to from those of a type."""
+    """Return the documents that links lead to from the documents of a type."""
     recorded = yield from read_schema(backend)
     graph = yield from _scan_graph(
         backend, type_field or (recorded.schema.type_field if recorded else TYPE_FIELD)

@@ -1,4 +1,4 @@
-"""Searching a store: which search takes which arguments, and how it is carried out."""
+"""Searching a store: the arguments of each search, and how it is carried out."""
 
 from __future__ import annotations
 
@@ -234,19 +234,23 @@ class SearchMethods(StoreBase):
         backend = self.backend
         yield from check_known_names(backend, strategy, options)
         text = query if isinstance(query, str) else ""
-        given = None if isinstance(query, str) else _convert_question(query)
+        query_vector = None if isinstance(query, str) else _convert_question(query)
         question = options.question(_PLACEHOLDER_VECTOR, text)  # raise on an invalid link before embedding
         least = LEAST_SIMILARITY.get(self._embedding.name)
         question = replace(question, least_similarity=least, lexical=self._lexical)
         check_depth(strategy, strategy.hops, self._max_depth)
-        vector = (yield from self._embedding.embed_query(text, options.scope)) if given is None else given
+        vector = (
+            (yield from self._embedding.embed_query(text, options.scope))
+            if query_vector is None
+            else query_vector
+        )
         manifest = yield from call_engine(backend, backend.manifest())
         question = replace(question, vector=normalize_vector(vector, manifest.dimension))
         plan = limit_depth(strategy.plan(question), strategy, self._max_depth)
         if reached is not None:
             plan = count_reached(plan, reached)
-        found = yield from call_plan(backend, plan, options.scope)
-        hits = yield from strategy.apply_reranker(question, found)
+        ranked = yield from call_plan(backend, plan, options.scope)
+        hits = yield from strategy.apply_reranker(question, ranked)
         if not hits and (mistake := (yield from describe_mistake(backend, options))):
             return replace(hits, reason=f"{hits.reason}; {mistake}")
         return hits

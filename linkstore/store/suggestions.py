@@ -1,4 +1,4 @@
-"""Links that are missing: pages that name another page without a link, or are near it in every other way.
+"""Missing links: pages that name another page without a link, or are near it in every other way.
 
 A page is named by its title, its aliases, and the texts of the links that lead to it from other pages. How
 likely such a phrase should be a link is estimated as by D. Milne and I. H. Witten, "Learning to link with
@@ -97,8 +97,8 @@ class _Site:
         title, aliases = record.metadata.get("title"), record.metadata.get("aliases")
         if record.metadata.get("url", name) == name and isinstance(title, str):
             self.titles.setdefault(page, title)
-            for one in (title, *(aliases if isinstance(aliases, list) else ())):
-                if isinstance(one, str) and (tag := make_name_tag(one)):
+            for page_name in (title, *(aliases if isinstance(aliases, list) else ())):
+                if isinstance(page_name, str) and (tag := make_name_tag(page_name)):
                     self.named[tag].add(page)
         return page
 
@@ -126,14 +126,14 @@ def find_suggestions(scan: Callable[[], Iterable[Record]], most: int) -> list[Li
     means -= means.mean(axis=0)
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     vectors = (means / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    found = _find_named(site, scan())
-    for one, other, similarity in _find_near(site, vectors):
-        if (one, other) not in found and (other, one) not in found:
-            score = _UNNAMED * max(similarity, 0.0) * site.closeness(one, other)
-            found[one, other] = (score, "", site.first[one])
+    pairs = _find_named(site, scan())
+    for page, other, similarity in _find_near(site, vectors):
+        if (page, other) not in pairs and (other, page) not in pairs:
+            score = _UNNAMED * max(similarity, 0.0) * site.closeness(page, other)
+            pairs[page, other] = (score, "", site.first[page])
     ranked = sorted(
         (-score, document, site.first[target], source, target, phrase)
-        for (source, target), (score, phrase, document) in found.items()
+        for (source, target), (score, phrase, document) in pairs.items()
         if score > 0
     )[:most]
     return _describe(site, vectors, ranked, scan)
@@ -171,7 +171,7 @@ def _find_named(site: _Site, records: Iterable[Record]) -> dict[tuple[int, int],
     for tag, target in site.labels:
         targets[tag].add(target)
     places, ordinary = _find_places(site, Automaton(sorted(targets)), records)
-    found: dict[tuple[int, int], tuple[float, str, str]] = {}
+    pairs: dict[tuple[int, int], tuple[float, str, str]] = {}
     for phrase, naming in sorted(places.items()):
         for target in sorted(targets[phrase]):
             links = len(site.labels.get((phrase, target), ())) + (target in site.named.get(phrase, ()))
@@ -181,9 +181,9 @@ def _find_named(site: _Site, records: Iterable[Record]) -> dict[tuple[int, int],
             for page in naming.keys() - site.neighbours[target] - {target}:
                 in_code, document = naming[page]
                 score = share * (_LESS if in_code else 1.0) * (0.1 + 0.9 * site.closeness(page, target))
-                if score > found.get((page, target), (0.0, "", ""))[0]:
-                    found[page, target] = (score, phrase, document)
-    return found
+                if score > pairs.get((page, target), (0.0, "", ""))[0]:
+                    pairs[page, target] = (score, phrase, document)
+    return pairs
 
 
 def _find_places(
@@ -218,10 +218,10 @@ def _find_near(site: _Site, vectors: Floats) -> Iterator[tuple[int, int, float]]
         similarities = vectors[start : start + _BLOCK] @ vectors.T
         take = min(len(vectors), _NEAREST + 1)
         for offset, row in enumerate(np.argpartition(-similarities, take - 1, axis=1)[:, :take]):
-            one = start + offset
+            page = start + offset
             for other in map(int, row):
-                pair = (min(one, other), max(one, other))
-                if one != other and other not in site.neighbours[one] and pair not in seen:
+                pair = (min(page, other), max(page, other))
+                if page != other and other not in site.neighbours[page] and pair not in seen:
                     seen.add(pair)
                     yield *pair, float(similarities[offset, other])
 

@@ -54,7 +54,7 @@ def read_unanswered(backend: Backend) -> Operation[list[UnansweredQuestion]]:
 
 
 def record_unanswered(backend: Backend, questions: Iterable[str]) -> Operation[None]:
-    """Count questions that found nothing. A store that cannot be written stays as it is."""
+    """Count questions that found nothing. An unwritable store stays as it is."""
     asked = [" ".join(question.split())[:MAX_LENGTH] for question in questions]
     if not (asked := [question for question in asked if question]):
         return

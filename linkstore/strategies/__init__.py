@@ -1,4 +1,4 @@
-"""Strategies: how a search starts, which links it follows, and how it ranks what it reached."""
+"""Strategies: how a search starts, follows links, and ranks what it reached."""
 
 import lazy_loader
 

@@ -138,8 +138,8 @@ def select_edges(trail: Trail, edges: Edges) -> Plan[list[PathEdge]]:
     for source, target, group, forward, weight in zip(*(column.tolist() for column in columns), strict=True):
         kind, tag = tags[group]
         edge = PathEdge(source, target, kind, tag, forward, weight)
-        known = best.setdefault((source, target, kind), edge)
-        if (-weight, not forward, tag) < (-known.weight, not known.forward, known.tag):
+        best_edge = best.setdefault((source, target, kind), edge)
+        if (-weight, not forward, tag) < (-best_edge.weight, not best_edge.forward, best_edge.tag):
             best[source, target, kind] = edge
     return list(best.values())
 
@@ -165,7 +165,7 @@ def find_chains(
     for edge in sorted(edges, key=lambda edge: (-edge.weight, ids[edge.target], edge.kind)):
         leaving[edge.source].append(edge)
     ends = [_make_chain((at,), (), starts[at], ids) for at in sorted(starts, key=ids.__getitem__)]
-    found: dict[int, list[EdgeChain]] = defaultdict(list)
+    chains: dict[int, list[EdgeChain]] = defaultdict(list)
     made = unmade = 0
     for _ in range(depth):
         longer: list[EdgeChain] = []
@@ -181,9 +181,9 @@ def find_chains(
         if not ends:
             break
         for way in ends:
-            found[way.positions[-1]].append(way)
+            chains[way.positions[-1]].append(way)
     trail.cut("paths", unmade, None, f"links that would make more than {MAX_CHAINS:,} chains")
-    return {position: sorted(ways, key=lambda way: way.rank) for position, ways in found.items()}
+    return {position: sorted(ways, key=lambda way: way.rank) for position, ways in chains.items()}
 
 
 def _make_chain(
@@ -320,7 +320,7 @@ class AllPaths(Traversing):
         return Traversing.weight_of(self, kind)
 
     def plan(self, question: Question) -> Plan[Hits]:
-        """Plan the first stage, ``depth`` hops that do not exclude what is known, the chains, one ranking."""
+        """Plan the first stage, ``depth`` hops that may reach documents again, the chains, one ranking."""
         trail = Trail()
         stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
         cap = min(self.named_cap, self.hub_cap)

@@ -70,9 +70,9 @@ def rerank_hits(
     if not question:
         raise StrategyError("a reranker needs the text of the question; search by text, not by vector")
     read, rest = hits.hits[:count], hits.hits[count:]
-    found = yield from _ask_reranker(reranker, question, [hit.document for hit in read])
-    low, high = min(found, default=0.0), max(found, default=0.0)
-    opinions = [(score - low) / (high - low) if high > low else 0.0 for score in found]
+    scores = yield from _ask_reranker(reranker, question, [hit.document for hit in read])
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    opinions = [(score - low) / (high - low) if high > low else 0.0 for score in scores]
     joined = [_combine_scores(hit, opinion, weight) for hit, opinion in zip(read, opinions, strict=True)]
     joined.sort(key=lambda hit: (-hit.score, hit.document.id))
     behind = [_combine_scores(hit, 0.0, weight) for hit in rest]
@@ -92,7 +92,7 @@ def _ask_reranker(reranker: Any, question: str, documents: Sequence[Document]) -
         ]
         compress, acompress = reranker.compress_documents, reranker.acompress_documents
         kept = yield from call(compress, acompress, copies, question)
-        return _score_by_order([one.metadata.get(_POSITION) for one in kept], len(documents))
+        return _score_by_order([document.metadata.get(_POSITION) for document in kept], len(documents))
     texts = tuple(document.page_content for document in documents)
     if hasattr(reranker, "score"):
         scores = yield from call(reranker.score, None, [(question, text) for text in texts])
@@ -102,7 +102,7 @@ def _ask_reranker(reranker: Any, question: str, documents: Sequence[Document]) -
 
 
 def _score_by_order(positions: Sequence[Any], count: int) -> list[float]:
-    """Return the scores of documents by their place among those that a compressor returned, best first."""
+    """Return the scores of documents by their place in the result of a compressor, best first."""
     scores = [0.0] * count
     for place, position in reversed(list(enumerate(positions))):
         if position not in range(count):
@@ -115,13 +115,13 @@ def _score_by_order(positions: Sequence[Any], count: int) -> list[float]:
 
 
 def _check_scores(scores: Sequence[float], count: int) -> list[float]:
-    found = [float(score) for score in scores]
-    if len(found) != count or not all(map(math.isfinite, found)):
+    numbers = [float(score) for score in scores]
+    if len(numbers) != count or not all(map(math.isfinite, numbers)):
         raise StrategyError(
-            f"the reranker must return a finite number for each of {count} texts; it returned {found[:5]}"
-            f"{' …' if len(found) > 5 else ''}"
+            f"the reranker must return a finite number for each of {count} texts; it returned {numbers[:5]}"
+            f"{' …' if len(numbers) > 5 else ''}"
         )
-    return found
+    return numbers
 
 
 def _combine_scores(hit: Hit, opinion: float, weight: float) -> Hit:
@@ -208,12 +208,12 @@ class Strategy(ABC):
 
     def __repr__(self) -> str:
         """Show the settings that differ from the defaults, as in ``PageRank(k=4)``."""
-        given = [
+        settings = [
             f"{setting.name}={value!r}"
             for setting in fields(self)
             if (value := getattr(self, setting.name)) is not setting.default and value != setting.default
         ]
-        return f"{type(self).__name__}({', '.join(given)})"
+        return f"{type(self).__name__}({', '.join(settings)})"
 
     @abstractmethod
     def plan(self, question: Question) -> Plan[Hits]:

@@ -170,15 +170,15 @@ def find_doubt(
 
 
 def _is_slip(word: str, written: Iterable[str]) -> bool:
-    """Say whether a word is a slip of one that is written, from which its first letter does not differ."""
-    alike = [one for one in written if one[0] == word[0]]
+    """Say whether a word is a slip of a written word with the same first letter."""
+    alike = [candidate for candidate in written if candidate[0] == word[0]]
     return bool(difflib.get_close_matches(word, alike, 1, SLIP_RATIO))
 
 
 def _search_by_words(
     trail: Trail, question: Question, pool: int
 ) -> Plan[tuple[plans.LexicalMatches, tuple[str, ...]]]:
-    """Return what words find, and the words that no document has."""
+    """Return the matches of the words, and the words that no document has."""
     none = plans.LexicalMatches(refs=NO_REFS, score=NO_SCORES), ()
     asked, more = extract_question_terms(question.text)
     if not asked or not pool:
@@ -190,7 +190,7 @@ def _search_by_words(
         return none
     note_cut_words(trail, more, matches)
     return matches, tuple(
-        one for one in asked if not matches.document_frequency.get(one) and one not in matches.left_out
+        word for word in asked if not matches.document_frequency.get(word) and word not in matches.left_out
     )
 
 
@@ -225,24 +225,24 @@ def find_seeds(
 
 
 def add_own_starts(
-    trail: Trail, found: FoundDocuments, question: Question, controls: Traversing
+    trail: Trail, documents: FoundDocuments, question: Question, controls: Traversing
 ) -> Plan[FoundDocuments]:
     """Add the roots of the question and the targets of its own links to the documents found."""
     if question.roots:
         roots = yield from fetch_roots(trail, question)
-        found = FoundDocuments.from_refs(
-            np.concatenate((found.refs, roots.refs)),
-            np.concatenate((found.similarity, roots.similarity)),
-            found.edges,
+        documents = FoundDocuments.from_refs(
+            np.concatenate((documents.refs, roots.refs)),
+            np.concatenate((documents.similarity, roots.similarity)),
+            documents.edges,
         )
     if not question.links:
-        return found
-    linked = yield from fetch_linked(trail, found.refs, question, controls)
+        return documents
+    linked = yield from fetch_linked(trail, documents.refs, question, controls)
     return FoundDocuments(
-        refs=np.concatenate((found.refs, linked.refs)),
-        similarity=np.concatenate((found.similarity, linked.similarity)),
-        weight=np.concatenate((found.weight, linked.weight)),
-        edges=Edges.concatenate([found.edges, linked.edges]),
+        refs=np.concatenate((documents.refs, linked.refs)),
+        similarity=np.concatenate((documents.similarity, linked.similarity)),
+        weight=np.concatenate((documents.weight, linked.weight)),
+        edges=Edges.concatenate([documents.edges, linked.edges]),
     )
 
 

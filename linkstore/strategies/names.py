@@ -1,4 +1,4 @@
-"""Names in a question: the documents that it means by title, alias, heading, id, or a word that few have.
+"""Names in a question: the documents that it means by title, alias, heading, id, or a rare word.
 
 A name decides before common words do. The sorts of evidence are, the surest first: the tag of a link whose
 kind names documents, or a name that a document has in its metadata or id; the words that a text begins with;
@@ -278,8 +278,8 @@ def find_named_documents(
     place = {ref: at for at, ref in enumerate(array.tolist())}
     chosen: dict[int, tuple[float, int]] = {}
     for mention, share in meant:
-        known = chosen.get(mention.ref)
-        if known is None or share > known[0]:
+        previous = chosen.get(mention.ref)
+        if previous is None or share > previous[0]:
             chosen[mention.ref] = share, mention.edge
     ordered = sorted(
         chosen, key=lambda ref: (-np.float32(chosen[ref][0]), -similarity[place[ref]], ids[place[ref]])
@@ -369,7 +369,7 @@ def _select_longest(
     by_place: dict[tuple[int, int], list[Mention]] = {place: [] for place in taken}
     for mention in mentions:
         by_place.setdefault((mention.at, mention.size), []).append(mention)
-    free, found, unclear = 0, [], []
+    free, selected, unclear = 0, [], []
     for at, size in sorted(by_place, key=lambda place: (place[0], -place[1])):
         if at < free:
             continue
@@ -382,8 +382,10 @@ def _select_longest(
         elif len(chosen) <= cap:
             share = min(SURE_NAME_WORDS, size) / SURE_NAME_WORDS / max(1, len(chosen))
             own = OWN_NAME if surest != _BY_RARE_WORD else 1.0
-            found += [(mention, share if mention.edge >= 0 else share * own) for mention in chosen.values()]
-    return found, unclear
+            selected += [
+                (mention, share if mention.edge >= 0 else share * own) for mention in chosen.values()
+            ]
+    return selected, unclear
 
 
 def list_choices(documents: Sequence[plans.StoredDocument]) -> str:
@@ -410,11 +412,11 @@ def list_names(id: str, metadata: Mapping[str, Any]) -> set[str]:
 def list_given_names(metadata: Mapping[str, Any]) -> list[str]:
     """Return the names that a document has in its metadata, as written: its innermost heading, title, …."""
     headings = metadata.get("headings")
-    given = headings[-1:] if isinstance(headings, list) else []
+    names = headings[-1:] if isinstance(headings, list) else []
     for field in NAME_FIELDS:
         value = metadata.get(field)
-        given += value if isinstance(value, list) else [value]
-    return list(dict.fromkeys(name for name in given if isinstance(name, str)))
+        names += value if isinstance(value, list) else [value]
+    return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
 def _may_name(word: str) -> bool:
@@ -473,12 +475,12 @@ def _list_spellings(words: str) -> list[str]:
 def _is_written_as_name(text: str, terms: Iterable[str]) -> bool:
     """Say whether a text writes words as a name: never one of them in small letters."""
     wanted = set(terms)
-    found = set()
+    matched = set()
     for word in {match[0] for match in find_words(text)}:
         if word.isascii() and not any(map(word.lower().replace("'", "").__contains__, wanted)):
             continue  # as nearly all; what follows takes ten times as long
         for term in wanted.intersection(extract_terms(word)):
             if word == word.lower() and not any(map(str.isdigit, word)):
                 return False
-            found.add(term)
-    return bool(wanted) and found == wanted
+            matched.add(term)
+    return bool(wanted) and matched == wanted

@@ -1,4 +1,4 @@
-"""The neighbours of a document: what it links to and what links to it, by link group."""
+"""The neighbours of a document, along links in both directions, by link group."""
 
 from __future__ import annotations
 

@@ -108,9 +108,9 @@ def weigh_both_ways(trail: Trail, edges: Edges, backward: float) -> tuple[Ints, 
     """
     weight = edges.strength.astype(np.float64) * edges.weight / edges.size
     place = np.argsort(trail.refs)
-    found = find_positions(edges.target, trail.refs[place])
-    left, arrived = edges.source, place[found]
-    other = (found >= 0) & (left != arrived) & (weight > 0)
+    positions = find_positions(edges.target, trail.refs[place])
+    left, arrived = edges.source, place[positions]
+    other = (positions >= 0) & (left != arrived) & (weight > 0)
     left, arrived, weight = left[other], arrived[other], weight[other]
     forward = edges.forward[other]
     source, target = np.concatenate((left, arrived)), np.concatenate((arrived, left))
@@ -343,10 +343,10 @@ class PageRank(Traversing):
         own = _sum_parts(parts)
         asked = np.zeros(len(trail), dtype=np.bool_)
         asked[(yield from rank_refs(trail.refs, own, PAGE_POOL))] = True
-        found = is_member(trail.refs, stage.refs)
-        at = np.flatnonzero(asked | found)
+        in_stage = is_member(trail.refs, stage.refs)
+        at = np.flatnonzero(asked | in_stage)
         pages = yield from find_pages(trail.refs[at])
-        matches = np.where(found[at], stage.scores(trail.refs[at], trail.similarity[at]), np.float32(0))
+        matches = np.where(in_stage[at], stage.scores(trail.refs[at], trail.similarity[at]), np.float32(0))
         factor = np.ones(len(trail), dtype=np.float32)
         factor[at] += np.float32(self.page_weight) * sum_page_evidence(pages, matches)
         whole = factor.max()

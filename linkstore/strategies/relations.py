@@ -1,4 +1,4 @@
-"""Where relations meet: from what a question names, along links that say something, by what is valid now.
+"""Where relations meet: chains of meaningful links, valid now, from the documents that a question names.
 
 Two relations of one thing lead to the answer of such a question, and documents that have only one of them are
 wrong. Types of documents say where a chain ends: it leads through no second document of the type that it
@@ -47,7 +47,7 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Relations(Strategy):
-    """The documents where relations of what the question names meet, then those of :class:`PageRank`.
+    """The documents where relations of the named documents meet, then the hits of :class:`PageRank`.
 
     Chains of at most ``depth`` links, in either direction, start from the documents that the question names,
     or from the best one of ``start_type``. Relations meet at a document if independent chains lead to it (see
@@ -80,7 +80,7 @@ class Relations(Strategy):
         Strategy.__post_init__(self)
         require_at_least(0, depth=self.depth)
         if not isinstance(self.where, Mapping) or not all(
-            isinstance(one, Mapping) for one in self.where.values()
+            isinstance(condition, Mapping) for condition in self.where.values()
         ):
             raise StrategyError(
                 'where must have a condition for each type, such as {"Type": {"field": "value"}}, not'
@@ -108,8 +108,8 @@ class Relations(Strategy):
         )
         results = question.result_filter & self._of_type(self.result_type)
         ranked: Hits = yield from self.ranking.plan(replace(question, result_filter=results))
-        known = {hit.document.id for hit in met}
-        hits = [*met, *(hit for hit in ranked if hit.document.id not in known)]
+        met_ids = {hit.document.id for hit in met}
+        hits = [*met, *(hit for hit in ranked if hit.document.id not in met_ids)]
         if len(met) > self.k:
             cuts.append(
                 Cut(reason="meeting", count=len(met) - self.k, depth=None, detail="where relations meet too")
@@ -176,15 +176,20 @@ class Relations(Strategy):
         """Return a filter without other documents of the start's type, and what does not meet conditions."""
         parts: list[Filter] = [] if start_type is None else [{self.type_field: {"$ne": start_type}}]
         parts += [
-            {"$or": [{self.type_field: {"$ne": one}}, {"$and": [{self.type_field: one}, dict(condition)]}]}
-            for one, condition in self.where.items()
+            {
+                "$or": [
+                    {self.type_field: {"$ne": type_name}},
+                    {"$and": [{self.type_field: type_name}, dict(condition)]},
+                ]
+            }
+            for type_name, condition in self.where.items()
             if condition
         ]
         return {"$and": parts} if parts else None
 
 
 class _ChainJudge:
-    """Says which chains to a document count, and which documents on the way do not.
+    """Selects the chains to a document that count, and finds the invalid documents on the way.
 
     Args:
         strategy: Has the types, and those for which the caller says what is valid.
@@ -197,12 +202,12 @@ class _ChainJudge:
         self._types = {document.id: document.metadata.get(strategy.type_field) for document in documents}
         self._states: dict[str, str] = {}
         self.invalid: dict[str, str] = {}
-        told: dict[tuple[object, str], dict[str, tuple[object, Validity]]] = defaultdict(dict)
+        states: dict[tuple[object, str], dict[str, tuple[object, Validity]]] = defaultdict(dict)
         for document in documents:
             if self._types[document.id] not in strategy.where:
                 for name, value, meaning in find_states(document.metadata):
-                    told[self._types[document.id], name][document.id] = value, meaning
-        for (_, name), values in told.items():
+                    states[self._types[document.id], name][document.id] = value, meaning
+        for (_, name), values in states.items():
             self._states |= _find_invalid(question, name, values)
 
     def judge(self, hit: Hit) -> Hit | None:
@@ -223,12 +228,12 @@ class _ChainJudge:
 
     def _find_invalid(self, chain: Chain) -> list[tuple[str, str]]:
         """Return the documents and links of a chain that are not valid, by id, each with its state."""
-        found = [(id, self._states[id]) for id in chain.documents if id in self._states]
+        invalid = [(id, self._states[id]) for id in chain.documents if id in self._states]
         for triple in chain:
             for name, value, meaning in find_states(triple.data or {}):
                 if meaning == "over" and not is_asked_for(self._question, value):
-                    found.append((triple.object, _format_state(name, value)))
-        return found
+                    invalid.append((triple.object, _format_state(name, value)))
+        return invalid
 
     def _ends_there(self, chain: Chain) -> bool:
         """Say whether no document on the way has the type of the last one, or of the first one."""
@@ -239,15 +244,15 @@ class _ChainJudge:
 def _select_chains(chains: Sequence[Chain]) -> list[Chain]:
     """Select the most independent chains, and of as many those with the fewest links followed backward."""
     starts = dict.fromkeys(chain.start for chain in chains)
-    found = [
+    selections = [
         select_independent_chains([chain for chain in chains if chain.start == start]) for start in starts
     ]
-    found.append([] if any(found) else select_independent_chains(chains, starts))
-    return min(found, key=lambda some: (-len(some), sum(map(_count_backward, some))))
+    selections.append([] if any(selections) else select_independent_chains(chains, starts))
+    return min(selections, key=lambda some: (-len(some), sum(map(_count_backward, some))))
 
 
 def _find_invalid(question: str, name: str, values: Mapping[str, tuple[object, Validity]]) -> dict[str, str]:
-    """Return which documents of a type are not valid by one of their states, with that state.
+    """Return the documents of a type that are not valid by one of their states, each with its state.
 
     A state that the question names is the valid one. A state that is not known is not valid beside one that
     is, and if there are several such states, none of them is taken for valid.
@@ -289,7 +294,7 @@ def _select_asked_type(hits: Sequence[Hit], question: str, type_field: str) -> l
 def _is_named(type: str, words: Sequence[str]) -> bool:
     """Say whether words have the last word of a type's name, in the singular or plural."""
     last = tokenize(_CAMEL.sub(" ", type).replace("_", " "))[-1:]
-    forms = {form for one in last for form in (one, f"{one}s", f"{one}es", re.sub("y$", "ies", one))}
+    forms = {form for word in last for form in (word, f"{word}s", f"{word}es", re.sub("y$", "ies", word))}
     return not forms.isdisjoint(words)
 
 
@@ -333,7 +338,7 @@ _DATE: Final = re.compile(r"(\d{4})(-\d{2})?(-\d{2})?")
 
 
 def find_states(metadata: Mapping[str, Any]) -> Iterator[tuple[str, object, Validity]]:
-    """Yield the fields that say whether something is valid: name, value, and what it means."""
+    """Yield the fields that say whether something is valid: name, value, and meaning."""
     for name, value in metadata.items():
         words = set(tokenize(_CAMEL.sub(" ", name).replace("_", " ").replace("-", " ")))
         if isinstance(value, bool):

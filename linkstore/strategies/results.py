@@ -1,4 +1,4 @@
-"""From a trail to hits: which documents are returned, the path that led to each, and its text.
+"""From a trail to hits: the documents to return, the path that led to each, and its text.
 
 Of several ways to a document the shortest wins (hops are taken one by one, so it is the one that
 reached it first), then the one that gives the document the highest score, then the one whose previous
@@ -173,7 +173,7 @@ def report_none_returned(trail: Trail, strategy: Strategy, wanted: str = "result
 
 @dataclass(frozen=True, slots=True)
 class HitArrival:
-    """How a document was reached: from which position of the trail, by which kind and tag."""
+    """How a document was reached: from a position of the trail, by a kind and a tag."""
 
     source: int
     kind: str
@@ -192,9 +192,9 @@ def find_arrivals(trail: Trail, positions: Ints) -> Plan[dict[int, HitArrival]]:
         leading = _select_best(trail, edges.take(is_member(edges.target, wanted)))
         if not len(leading):
             break
-        found = yield from _choose_arrivals(trail, leading)
-        arrivals.update(found)
-        sources = {arrival.source for arrival in found.values()} - arrivals.keys() - {QUERY}
+        chosen = yield from _choose_arrivals(trail, leading)
+        arrivals.update(chosen)
+        sources = {arrival.source for arrival in chosen.values()} - arrivals.keys() - {QUERY}
         wanted = np.array(sorted(sources), dtype=np.int64)
     return arrivals
 
@@ -218,8 +218,8 @@ def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, HitArrival]]:
     differ = (edges.target[1:] == edges.target[:-1]) & (edges.source[1:] != edges.source[:-1])
     tied = sort_unique(edges.source[is_member(edges.target, edges.target[1:][differ])])
     tied = tied[tied != QUERY]
-    known: list[str] = (yield from plans.ask(plans.Ids(refs=trail.refs[tied]))) if len(tied) else []
-    ids = dict(zip(tied.tolist(), known, strict=True))
+    source_ids: list[str] = (yield from plans.ask(plans.Ids(refs=trail.refs[tied]))) if len(tied) else []
+    ids = dict(zip(tied.tolist(), source_ids, strict=True))
     best: dict[int, tuple[str, Tag, int]] = {}
     for position, source, tag in zip(edges.target.tolist(), edges.source.tolist(), tags, strict=True):
         way = (ids.get(source, ""), tag, source)

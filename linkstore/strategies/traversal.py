@@ -1,4 +1,4 @@
-"""Hops along links: what one of them leads to, as a table of edges, and all that a search has reached.
+"""Hops along links: the edges of one hop, as a table, and all that a search has reached.
 
 Here alone, the link groups that documents leave through are joined with the documents that these groups lead
 to. Strategies, neighbours, the tools, the reader and the compiler are functions over the edges.
@@ -278,7 +278,7 @@ class FoundDocuments:
 
 
 class Trail:
-    """All that one search reached so far, by which links, and what it left out."""
+    """The documents that one search reached so far, the links to them, and the cuts."""
 
     def __init__(self) -> None:
         self.cuts: list[Cut] = []
@@ -363,7 +363,7 @@ def make_hop(
 
 
 def note_cuts(trail: Trail, hop: Hop, depth: int, controls: Traversing) -> Plan[None]:
-    """Note which hubs were not followed, and what the filters of the stage left out."""
+    """Note the hubs not followed, and everything that the filters of the stage left out."""
     stage = "hop_filter" if depth else "seed_filter"
     trail.cut("filter", hop.excluded, depth, EXCLUDED_LINKS_NOTE)
     trail.cut("filter", hop.reached.filtered, depth, f"members of link groups that {stage} excludes")
@@ -379,7 +379,7 @@ def note_cuts(trail: Trail, hop: Hop, depth: int, controls: Traversing) -> Plan[
 def limit_nodes(
     trail: Trail, found: FoundDocuments, depth: int, controls: Traversing
 ) -> Plan[FoundDocuments]:
-    """Return the best of what was found at ``depth`` that still fits under ``max_nodes``."""
+    """Return the best documents found at ``depth``, as many as still fit under ``max_nodes``."""
     room = controls.max_nodes - len(trail)
     if len(found) <= room:
         return found

@@ -275,7 +275,7 @@ class CassandraBackend(Backend):
         )
 
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> EngineOperation[T]:
-        """Read what the plan fetches, and keep of each document what was read first."""
+        """Answer the plan from the version of each document that was read first."""
         claimed = yield from self._is_claimed()
         within = ReadScope(scope, self._fetcher, self._settings.scan_limit, self._history)
         replicated = self._placement.is_replicated

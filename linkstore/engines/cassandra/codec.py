@@ -261,7 +261,7 @@ class DocumentVersion:
 
     @classmethod
     def of_row(cls, row: Row) -> DocumentVersion | None:
-        """Make a version from the columns that are read to search, or from those that are read to write.
+        """Make a version from the columns read for a search, or from the columns read for a write.
 
         See :data:`.statements.DOCUMENT` and :data:`.statements.VERSION`. A row that lacks a column, or
         whose metadata are not JSON, is None: all reads treat it as missing, and ``verify`` reports it.
@@ -377,12 +377,12 @@ class DocumentVersion:
 
     def weights(self) -> dict[Side, dict[tuple[str, str], float]]:
         """Return the link groups of the document on each side, with the highest weight of its links."""
-        found: dict[Side, dict[tuple[str, str], float]] = {"out": {}, "in": {}}
+        weights: dict[Side, dict[tuple[str, str], float]] = {"out": {}, "in": {}}
         for kind, tag, direction, weight in self.links:
             for side in _SIDES[direction]:
-                of = found[side]
+                of = weights[side]
                 of[kind, tag] = max(weight, of.get((kind, tag), 0.0))
-        return found
+        return weights
 
     def weight(self, group: tuple[str, str], side: Side) -> float | None:
         """Return the highest weight of its links to a link group on one side, None without such a link.
@@ -391,12 +391,12 @@ class DocumentVersion:
         always a link: kinds, tags and JSON contain no NUL, and the size before each part starts with one.
         """
         packed, start = self.packed or b"", join_sized(map(str.encode, group))
-        found = [
+        weights = [
             _WEIGHT.unpack_from(packed, at + len(start + end))[0]
             for end, sides in _SIDES_OF_ENDS.items()
             if side in sides and (at := packed.find(start + end)) >= 0
         ]
-        return max(found, default=None)
+        return max(weights, default=None)
 
     def filter_groups(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
         """Return the groups of one side for links whose data pass a condition.
@@ -434,7 +434,7 @@ def read_versions(rows: Iterable[Row]) -> list[DocumentVersion]:
 
 
 def is_whole(row: Row) -> bool:
-    """Say whether a row is a document, which has every column that a document must have.
+    """Say whether a row has every column that a document must have.
 
     These columns are the first six of each statement that reads documents. If a document expires, its links
     may outlive the other columns by a second.
@@ -514,10 +514,10 @@ def make_replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str,
     Each kind is a cell, so clients that replace links of different kinds do not write the same cell. A cell
     is JSON: when it was written, and the links with their positions among all that were written with them.
     """
-    found: dict[str, list[tuple[int, Any]]] = {kind: [] for kind in kinds}
+    links_by_kind: dict[str, list[tuple[int, Any]]] = {kind: [] for kind in kinds}
     for position, link in enumerate(links):
-        found[link["kind"]].append((position, link))
-    return {kind: orjson.dumps([at, of]).decode() for kind, of in found.items()}
+        links_by_kind[link["kind"]].append((position, link))
+    return {kind: orjson.dumps([at, of]).decode() for kind, of in links_by_kind.items()}
 
 
 def merge_replaced_links(id: str, packed: bytes | None, relinked: ReplacedLinks) -> bytes | None:
@@ -527,8 +527,8 @@ def merge_replaced_links(id: str, packed: bytes | None, relinked: ReplacedLinks)
     """
     if not relinked:
         return packed
-    known = _parse_links(id, extract_links_json(packed) or b"[]")
-    links = [link for link in known if link["kind"] not in relinked]
+    stored_links = _parse_links(id, extract_links_json(packed) or b"[]")
+    links = [link for link in stored_links if link["kind"] not in relinked]
     cells = _parse_cells(id, relinked)
     later = [(at, position, kind, link) for kind, (at, of) in cells for position, link in of]
     links += [link for *_, link in sorted(later, key=itemgetter(0, 1, 2))]
@@ -564,7 +564,7 @@ def select_searchable(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def format_term(value: object) -> str | None:
-    """Return a string that is the same for all values that filters treat as equal, None if not searchable.
+    """Return the same string for all values that filters treat as equal, None if not searchable.
 
     Equal numbers have the same string. A number, a string and a boolean never have the same string.
     """

@@ -1,4 +1,4 @@
-"""Rows that are derived from documents, members and postings: what a change adds, replaces and deletes.
+"""Rows derived from documents, members and postings: what a change adds, replaces and deletes.
 
 A member row stands for a document on one side of a link group. Its state is the weight of the link and the
 code of the document's vector. Each document has such a row in the list of documents too
@@ -127,18 +127,18 @@ class DerivedRows:
         if not versions:
             return {}
         codes = codec.encode_vectors(np.stack([version.vector for version in versions]))
-        found: dict[str, RowSet] = {}
+        rows: dict[str, RowSet] = {}
         for version, code in zip(versions, codes, strict=True):
             members = derive_members(version, code, self._buckets)
             if self._listed:
                 shard = find_bucket(version.id, LIST_SHARDS)
                 members[(*LIST, shard, version.id)] = pack_member_state(1.0, code)
-            found[version.id] = (members,)
+            rows[version.id] = (members,)
             if self.lexical:
                 like = known.get(version.id, NO_ROWS) if known else NO_ROWS
                 same = _has_same_words(version, like)
-                found[version.id] = members, like[1] if same else derive_postings(version, self._buckets)
-        return found
+                rows[version.id] = members, like[1] if same else derive_postings(version, self._buckets)
+        return rows
 
     def needs_text(self, version: DocumentVersion, known: Mapping[str, RowSet]) -> bool:
         """Say whether the rows of a version cannot be derived without its text, which was not read."""
@@ -164,7 +164,9 @@ class DerivedRows:
                 for change in alike:
                     now, before = change.now[number], change.before[number]
                     if now is not before:
-                        differing += ((key, one) for key, one in now.items() if before.get(key, one) != one)
+                        differing += (
+                            (key, state) for key, state in now.items() if before.get(key, state) != state
+                        )
                         gone += (key for key in before if key not in now)
                 at, lifetime = alike[0].at, alike[0].lifetime
                 yield from self.write(table, differing, at, replace=True, lifetime=lifetime)

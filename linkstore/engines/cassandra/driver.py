@@ -1,4 +1,4 @@
-"""The parts of cassandra-driver that the backend uses, and what its errors mean: the cause, advice, retries.
+"""The parts of cassandra-driver that the backend uses, and its errors: the cause, advice, retries.
 
 Importing this needs the extra ``cassandra``.
 """

@@ -200,16 +200,18 @@ class Executor:
         self._silent = SilentNodes()
         self._guardrails = Guardrails()
         self._policy = policies.RetryPolicy()
-        given, levels = self.settings, cassandra.ConsistencyLevel.name_to_value
-        local = given.write_consistency.startswith("LOCAL_")
+        configured, levels = self.settings, cassandra.ConsistencyLevel.name_to_value
+        local = configured.write_consistency.startswith("LOCAL_")
         self._serial = levels["LOCAL_SERIAL" if local else "SERIAL"]
-        self._patience = min(PATIENCE, given.timeout / 2)
+        self._patience = min(PATIENCE, configured.timeout / 2)
         self._options: dict[Level, Options] = {
-            "read": Options(levels[given.read_consistency], given.timeout, given.deadline),
-            "write": Options(levels[given.write_consistency], given.timeout, given.deadline),
-            "one": Options(cassandra.ConsistencyLevel.LOCAL_ONE, given.timeout, given.deadline),
-            "prepare": Options(cassandra.ConsistencyLevel.LOCAL_ONE, given.timeout, given.deadline),
-            "schema": Options(levels[given.write_consistency], given.schema_timeout, given.schema_timeout),
+            "read": Options(levels[configured.read_consistency], configured.timeout, configured.deadline),
+            "write": Options(levels[configured.write_consistency], configured.timeout, configured.deadline),
+            "one": Options(cassandra.ConsistencyLevel.LOCAL_ONE, configured.timeout, configured.deadline),
+            "prepare": Options(cassandra.ConsistencyLevel.LOCAL_ONE, configured.timeout, configured.deadline),
+            "schema": Options(
+                levels[configured.write_consistency], configured.schema_timeout, configured.schema_timeout
+            ),
         }
 
     def run(self, requests: Requests) -> list[list[Row]]:
@@ -336,7 +338,7 @@ class Executor:
     def _take(
         self, flight: StatementBatch, attempts: Attempts, future: Any, is_error: bool, result: Any
     ) -> None:
-        """Take what a request came to: rows, after which there may be more to ask for, or an error."""
+        """Take the result of a request: rows, perhaps with more to ask for, or an error."""
         if attempts.future is not future:
             return  # the driver may call twice for one request
         attempts.future = None
@@ -393,24 +395,24 @@ class Executor:
         return StoreClosedError(f"could not {what}: the session with Cassandra {why}")
 
     def _keep_prepared(self, cql: str, answer: Any) -> None:
-        """Keep what a node answered to a text that it prepared, as the driver's ``prepare`` does.
+        """Keep a node's answer to a text that it prepared, as the driver's ``prepare`` does.
 
         Other nodes prepare it when they first meet it.
         """
-        known = self.session.cluster
+        driver_cluster = self.session.cluster
         self._prepared[cql] = prepared = query.PreparedStatement.from_message(
             answer.query_id,
             answer.bind_metadata,
             answer.pk_indexes,
-            known.metadata,
+            driver_cluster.metadata,
             self._name_tables(cql),
             None,
-            known.protocol_version,
+            driver_cluster.protocol_version,
             answer.column_metadata,
             answer.result_metadata_id,
-            known.column_encryption_policy,
+            driver_cluster.column_encryption_policy,
         )
-        known.add_prepared(answer.query_id, prepared)
+        driver_cluster.add_prepared(answer.query_id, prepared)
 
 
 def _pause(seconds: float) -> Operation[None]:

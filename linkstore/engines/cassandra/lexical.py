@@ -159,10 +159,10 @@ class PostingReading:
         """Add rows in a scope (None: all), which answer a request for ``asked`` rows."""
         self.looked_at += len(rows)
         self.more = len(rows) == asked
-        found = [(hashed + state, id) for hashed, id, states in rows for state in _split_states(states)]
-        if found:
-            self.last = found[-1]
-        self.rows += found if held is None else [row for row in found if row[1] in held]
+        postings = [(hashed + state, id) for hashed, id, states in rows for state in _split_states(states)]
+        if postings:
+            self.last = postings[-1]
+        self.rows += postings if held is None else [row for row in postings if row[1] in held]
         if len(self.rows) >= self.wanted:
             # Same rows as in a store with only the scope's documents; the last document with all its states.
             end = self.wanted
@@ -195,10 +195,12 @@ class PostingReading:
 
 
 def _split_states(packed: bytes | None) -> list[bytes]:
-    """Return the states of a posting; one that is damaged, or missing, is as that of no document."""
+    """Return the states of a posting; a damaged or missing one is as that of no document."""
     if packed and len(packed) == SINGLE_STATE_OFFSET + _STATE_BYTES:
         return [packed[SINGLE_STATE_OFFSET:]]
-    return [one if len(one) == _STATE_BYTES else bytes(_STATE_BYTES) for one in unpack_set(packed) or [b""]]
+    return [
+        state if len(state) == _STATE_BYTES else bytes(_STATE_BYTES) for state in unpack_set(packed) or [b""]
+    ]
 
 
 def count_documents(readings: Iterable[PostingReading]) -> CorpusTotals:
@@ -286,22 +288,24 @@ class WordSearch:
         if not asked:
             return WordLookup(taken=(), left=(), totals=CorpusTotals())
         first = -(-FIRST_POSTINGS // self._buckets)
-        found = {word: WordRows(word, self._make_readings(word, first)) for word in asked}
+        word_rows = {word: WordRows(word, self._make_readings(word, first)) for word in asked}
         totals = self._corpus.get_totals(scope.condition)
         counting = [] if totals else self._make_count_readings()
-        yield from self._read([*(part for rows in found.values() for part in rows.parts), *counting], scope)
+        yield from self._read(
+            [*(part for rows in word_rows.values() for part in rows.parts), *counting], scope
+        )
         if totals is None:
             totals = count_documents(counting)
             self._corpus.learn(totals, scope.condition)
         while True:
             having = {
-                word: min(rows.count_documents(_SURE_SHARE), POSTINGS + 1) for word, rows in found.items()
+                word: min(rows.count_documents(_SURE_SHARE), POSTINGS + 1) for word, rows in word_rows.items()
             }
             taken, left = select_affordable(having)
-            growing = [found[word] for word in taken if found[word].read <= POSTINGS]
+            growing = [word_rows[word] for word in taken if word_rows[word].read <= POSTINGS]
             unfinished = [part for rows in growing for part in rows.unfinished]
             if not unfinished:
-                return WordLookup(taken=[found[word] for word in taken], left=left, totals=totals)
+                return WordLookup(taken=[word_rows[word] for word in taken], left=left, totals=totals)
             for part in unfinished:
                 part.wanted = len(part.rows) + POSTINGS // self._buckets + 1  # of all, enough to leave it out
             yield from self._read(unfinished, scope)
@@ -375,7 +379,7 @@ class LexicalCandidates:
         self._wanted = fetch.k
 
     def find_changed(self) -> list[int]:
-        """Return the documents that were read without their text, which is needed as it changed."""
+        """Return the documents that were read without their text, but need it because it changed."""
         read = ~self._settled & self._known.were_read(self.refs)
         rows = ((ref, self._known.rows[ref]) for ref in dict.fromkeys(self.refs[read].tolist()))
         return [

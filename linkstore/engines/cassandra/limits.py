@@ -55,7 +55,7 @@ class ConcurrencyLimit:
 
 
 class LostTime:
-    """The seconds that an operation has lost to failures, less those in which nothing failed since.
+    """The seconds that an operation has lost to failures, less the later seconds without a failure.
 
     So an operation that fails again and again ends after its deadline, however many statements it has, and a
     long one on a busy server does not end because it is long.
@@ -102,7 +102,7 @@ class Guardrails:
     def adapt(
         self, statement: Statement, refusal: tuple[str, int] | None, page_rows: int
     ) -> Sequence[Statement]:
-        """Learn from a guardrail that refused a statement, and return what to run instead.
+        """Learn from a guardrail that refused a statement, and return the statements to run instead.
 
         Args:
             statement: The statement.
@@ -123,7 +123,7 @@ class Guardrails:
         return []
 
     def divide(self, statement: Statement) -> Iterator[Statement]:
-        """Yield statements that do together what one does, each with no more keys than are allowed."""
+        """Yield statements that together do the same as one, each with no more keys than are allowed."""
         lists = [] if self.most_keys is None else _find_keys(statement)
         keys = prod(map(len, lists))
         longest = max(lists, key=len, default=())

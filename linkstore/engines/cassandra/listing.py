@@ -1,4 +1,4 @@
-"""The list of all documents, by which those of a small store are compared one by one.
+"""The list of all documents, to compare those of a small store one by one.
 
 The server's index misses some even of few documents, and takes long where many have expired or were deleted.
 To read the table of documents asks all nodes, and passes over these too. So each document has a row in one of

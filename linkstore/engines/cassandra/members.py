@@ -78,9 +78,9 @@ class GroupReader:
             limit: How many members per partition.
             whole: Whether the ids and states of groups with at least as many are wanted too.
         """
-        found: dict[GroupKey, list[ReadMember]] = {group: [] for group in groups}
-        hubs = set() if whole else {group for group in found if self._hubs.get((*group, side), 0) >= limit}
-        full = [group for group in found if group not in hubs]
+        by_group: dict[GroupKey, list[ReadMember]] = {group: [] for group in groups}
+        hubs = set() if whole else {group for group in by_group if self._hubs.get((*group, side), 0) >= limit}
+        full = [group for group in by_group if group not in hubs]
         asked = [
             *self._make_statements(cql.READ_MEMBERS, full, side, limit),
             *self._make_statements(cql.READ_MEMBER_TAGS, hubs, side, limit),
@@ -89,16 +89,16 @@ class GroupReader:
         answers = yield from send(Requests(statements=statements, what="read link groups"))
         for (kind, _), rows in zip(asked, answers, strict=True):
             for tag, of in groupby(rows, itemgetter(0)):
-                found[kind, tag] += of
-        for group, members in found.items():
+                by_group[kind, tag] += of
+        for group, members in by_group.items():
             if len(members) < limit:
                 self._hubs.pop((*group, side), None)
             elif group not in hubs:  # those are remembered, perhaps for a higher limit
                 remember(self._hubs, (*group, side), len(members), MAX_REMEMBERED_HUBS)
-        if smaller := [group for group in found if group in hubs and len(found[group]) < limit]:
+        if smaller := [group for group in by_group if group in hubs and len(by_group[group]) < limit]:
             again = yield from self.read(smaller, side, limit)
-            found.update(zip(smaller, again, strict=True))
-        return [found[group] for group in groups]
+            by_group.update(zip(smaller, again, strict=True))
+        return [by_group[group] for group in groups]
 
     def read_within(
         self, groups: Sequence[GroupKey], side: Side, limit: int, held: ScopeCheck
@@ -111,19 +111,19 @@ class GroupReader:
             limit: How many members per group.
             held: Tells which documents are in the scope.
         """
-        found: dict[GroupKey, list[ReadMember]] = {group: [] for group in groups}
+        by_group: dict[GroupKey, list[ReadMember]] = {group: [] for group in groups}
         pages: dict[tuple[GroupKey, int], list[ReadMember]] = {}
-        first = yield from self.read(list(found), side, limit, whole=True)
-        for group, rows in zip(found, first, strict=True):
+        first = yield from self.read(list(by_group), side, limit, whole=True)
+        for group, rows in zip(by_group, first, strict=True):
             for row in rows:
                 pages.setdefault((group, find_bucket(row[1], len(self._buckets))), []).append(row)
         most = limit
         while pages:
             within = yield from held([row[1] for rows in pages.values() for row in rows])
             for (group, _), rows in pages.items():
-                found[group] += [row for row in rows if row[1] in within]
+                by_group[group] += [row for row in rows if row[1] in within]
             full = {at: rows[-1][1] for at, rows in pages.items() if len(rows) >= most}
-            last = {at: id for at, id in full.items() if len(found[at[0]]) < limit}
+            last = {at: id for at, id in full.items() if len(by_group[at[0]]) < limit}
             most = min(_MEMBER_PAGE_GROWTH * most, _LARGEST_MEMBER_PAGE)
             statements = tuple(
                 Statement(cql=cql.READ_MORE_MEMBERS, values=(*group, side, bucket, id, most))
@@ -131,7 +131,7 @@ class GroupReader:
             )
             answers = yield from send(Requests(statements=statements, what="read link groups"))
             pages = {at: rows for at, rows in zip(last, answers, strict=True) if rows}
-        return [found[group] for group in groups]
+        return [by_group[group] for group in groups]
 
     def _make_statements(
         self, text: str, groups: Collection[GroupKey], side: Side, limit: int
@@ -226,13 +226,13 @@ class MemberPool:
         )
 
     def _find_taken(self) -> tuple[Bools, Bools]:
-        """Find which entries are certainly among the first ``take`` of their group, and which may be."""
+        """Find the entries certainly among the first ``take`` of their group, and the possible ones."""
         take = self._fetch.take
         taken = self._low > _find_nth_of_group(self._owner, self._high, take + 1)
         return taken, ~taken & (self._high >= _find_nth_of_group(self._owner, self._low, take))
 
     def _find_among_best(self, taken: Bools) -> Bools:
-        """Find which of the entries that are taken may be among the ``best`` by score.
+        """Find the taken entries that may be among the ``best`` by score.
 
         A link with a high weight may put an entry among the best that its group may not give. Then all
         entries that the group gives are included: if one of their documents is gone, that entry takes its
@@ -324,8 +324,8 @@ def _find_nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
     order, _ = sort_by_group(owner, values)
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     sizes = np.diff(starts, append=len(owner))
-    found = values[order[np.minimum(starts + nth - 1, len(owner) - 1)]]
-    return np.repeat(np.where(sizes < nth, _BELOW_ALL, found), sizes)
+    nth_values = values[order[np.minimum(starts + nth - 1, len(owner) - 1)]]
+    return np.repeat(np.where(sizes < nth, _BELOW_ALL, nth_values), sizes)
 
 
 def _find_nth_of_documents(refs: Ints, values: Floats, nth: int) -> np.float32:

@@ -1,4 +1,4 @@
-"""Which node is asked: one that owns a partition, and another while that one is silent.
+"""The node to ask: one that owns a partition, and another while the first is silent.
 
 A node that hangs keeps its connections open and answers nothing, so the driver, which asks the same replica
 first each time, notices it only after up to a minute. A request that is not answered for two seconds is sent
@@ -40,7 +40,7 @@ class SilentNodes:
         return iter(sorted(nodes, key=lambda node: self._until.get(node, now) > now))
 
     def ask_another(self, request: Any, now: float) -> None:
-        """Note that the node of a request is silent, and send the request to the next one that is not.
+        """Note that the node of a request is silent, and send the request to the next responsive node.
 
         The first answer counts, whichever node it comes from.
 

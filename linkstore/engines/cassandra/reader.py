@@ -62,12 +62,14 @@ def _compute_scores(rows: list[DocumentVersion], fetch: plans.Nearest) -> Floats
 
 def _select_best(rows: list[DocumentVersion], scores: Floats, k: int) -> list[DocumentVersion]:
     """Return the ``k`` best rows by score, then id."""
-    order = plans.finish_ranking(plans.rank_best(scores, k), lambda at: [rows[one].id for one in at.tolist()])
+    order = plans.finish_ranking(
+        plans.rank_best(scores, k), lambda at: [rows[position].id for position in at.tolist()]
+    )
     return [rows[at] for at in order.tolist()]
 
 
 def _select_nearest(rows: list[DocumentVersion], fetch: plans.Nearest) -> list[DocumentVersion]:
-    """Return the ``k`` rows nearest to the vector, of those that pass the filter."""
+    """Return the ``k`` rows nearest to the vector that pass the filter."""
     passing = [row for row in rows if fetch.filter.always or fetch.filter.matches(row.metadata())]
     return _select_best(passing, _compute_scores(passing, fetch), fetch.k)
 
@@ -273,8 +275,8 @@ class CassandraReader(Reader):
         there: set[tuple[str, str]] = set()
         sides: tuple[Side, Side] = ("in", "out")
         for side in sides:
-            found = yield from self._members.read(tags, side, 1)
-            there.update(tag for tag, members in zip(tags, found, strict=True) if members)
+            member_lists = yield from self._members.read(tags, side, 1)
+            there.update(tag for tag, members in zip(tags, member_lists, strict=True) if members)
         return np.array([self._group(tag) if tag in there else -1 for tag in fetch.tags], dtype=np.int64)
 
     def members(self, fetch: plans.Members) -> EngineOperation[plans.ReachedMembers]:

@@ -75,7 +75,7 @@ ScopeCheck = Callable[[Sequence[str]], EngineOperation[set[str]]]
 
 
 class PlanDocuments:
-    """The documents met by a plan: the refs of their ids, and the rows of those that were read, None if gone.
+    """The documents met by a plan: the refs of their ids, and the rows of those read, None if gone.
 
     What was read of a document first is kept, so all answers about it are of one state.
     """
@@ -194,8 +194,8 @@ class DocumentScan:
 
     def read(self, most: int = DOCUMENTS_PER_PAGE) -> EngineOperation[list[Row]]:
         """Return the next rows, up to ``most``, and none after the last."""
-        found: list[Row] = []
-        while not found and self._after < self._bounds[-1]:
+        page: list[Row] = []
+        while not page and self._after < self._bounds[-1]:
             size = min(self._size, most)
             later = [bound for bound in self._bounds if bound > self._after][: self._ahead]
             statements = tuple(
@@ -205,19 +205,19 @@ class DocumentScan:
             answers = yield from send(Requests(statements=statements, what="read documents"))
             self._ahead = min(2 * self._ahead, _RANGES_AHEAD)
             for rows, end in zip(answers, later, strict=True):
-                found += rows
+                page += rows
                 self._after = end
                 if len(rows) == size:
                     self._after, self._ahead = rows[-1][-1], 1
                     break
-        if len(found) > most:
-            del found[most:]
-            self._after = found[-1][-1]
-        if found:
-            read = sum(len(value) for row in found for value in row if isinstance(value, str | bytes))
-            self._size = max(1, min(PAGE_GROWTH * self._size, PAGE_BYTES * len(found) // max(1, read)))
+        if len(page) > most:
+            del page[most:]
+            self._after = page[-1][-1]
+        if page:
+            read = sum(len(value) for row in page for value in row if isinstance(value, str | bytes))
+            self._size = max(1, min(PAGE_GROWTH * self._size, PAGE_BYTES * len(page) // max(1, read)))
             self._size = min(self._size, DOCUMENTS_PER_PAGE)
-        return found
+        return page
 
 
 def make_search(equal: Mapping[str, str], vector: Floats, limit: int, *, whole: bool) -> Statement:
@@ -296,14 +296,14 @@ class RowFetcher:
                 ids = [version.id for version in part]
                 read = Statement(cql=cql.READ_TEXTS, values=(ids,), routing=routing, limit=len(ids))
                 statements.append((sum(map(_get_unread, part)), read))
-        found: dict[str, str | None] = {}
-        for some in split_by_weight(statements, lambda one: one[0], TEXT_BYTES_PER_READ, len(statements)):
+        texts_by_id: dict[str, str | None] = {}
+        for some in split_by_weight(statements, lambda entry: entry[0], TEXT_BYTES_PER_READ, len(statements)):
             requests = Requests(statements=tuple(statement for _, statement in some), what="read texts")
-            found.update(chain.from_iterable((yield requests)))
+            texts_by_id.update(chain.from_iterable((yield requests)))
         return {
             version.id: text
             for version in unread.values()
-            if (text := found.get(version.id)) is not None and hash_text(text) == version.text_hash
+            if (text := texts_by_id.get(version.id)) is not None and hash_text(text) == version.text_hash
         }
 
     def complete(self, versions: Iterable[DocumentVersion]) -> EngineOperation[list[DocumentVersion]]:
@@ -311,20 +311,20 @@ class RowFetcher:
 
         A document that changed since is read again, and left out if it is gone or its text is.
         """
-        known = {version.id: version for version in versions}
+        by_id = {version.id: version for version in versions}
         for _ in range(_TEXT_TRIES):
-            unread = [version for version in known.values() if version.unread]
+            unread = [version for version in by_id.values() if version.unread]
             if not unread:
                 break
             texts = yield from self.texts(unread)
-            known.update((id, replace(known[id], text=text)) for id, text in texts.items())
+            by_id.update((id, replace(by_id[id], text=text)) for id, text in texts.items())
             changed = [version.id for version in unread if version.id not in texts]
             there = (yield from self.versions(changed)) if changed else {}
-            known.update(there)
+            by_id.update(there)
             for id in changed:
                 if id not in there:
-                    del known[id]
-        return [version for version in known.values() if not version.unread]
+                    del by_id[id]
+        return [version for version in by_id.values() if not version.unread]
 
     def present(self, ids: Sequence[str]) -> EngineOperation[dict[str, int]]:
         """Read which documents exist, and when each of them was added, by id."""
@@ -387,7 +387,7 @@ def remember(values: dict[K, V], key: K, value: V, most: int) -> None:
 
 
 class ReadScope:
-    """The documents that exist for a plan, each of which is checked once.
+    """The documents that exist for a plan, each checked once.
 
     There are two ways to check many documents: read the metadata of each, or, if the filter has an equality
     that few documents satisfy, ask the server's index for these. A document costs about the same in both

@@ -48,15 +48,15 @@ def read_links(fetcher: RowFetcher | None) -> EngineOperation[StoredLinks]:
     """Return the links of all documents. An empty store has no table of them, and nothing that reads it."""
     ids: list[str] = []
     groups: dict[tuple[str, str], int] = {}
-    found: list[tuple[int, int, bool, bool]] = []
+    link_rows: list[tuple[int, int, bool, bool]] = []
     scan = fetcher and fetcher.scan(cql.READ_ALL_LINKS)
     while scan and (rows := (yield from scan.read())):
         for id, _, _, stored, *_, relinked, _ in filter(is_whole, rows):
             for kind, tag, direction, _ in unpack_links(merge_replaced_links(id, stored, relinked)):
                 group = groups.setdefault((kind, tag), len(groups))
-                found.append((len(ids), group, direction != "in", direction != "out"))
+                link_rows.append((len(ids), group, direction != "in", direction != "out"))
             ids.append(id)
-    columns = np.array(found, np.int64).reshape(-1, 4)
+    columns = np.array(link_rows, np.int64).reshape(-1, 4)
     return StoredLinks(
         ids=ids,
         groups=list(groups),
@@ -136,7 +136,7 @@ class Differences:
 
 
 class RowInspection:
-    """Derives all rows again, and compares them with those that are stored.
+    """Derives all rows again, and compares them with the stored ones.
 
     Only a sum of hashes is kept for each document, over its rows that are expected and not yet found. If a
     sum is not 0 in the end, all rows are read once more, and those of such documents are compared.
@@ -187,7 +187,7 @@ class RowInspection:
     def _compare(
         self, number: int, table: DerivedTable, sums: defaultdict[str, int]
     ) -> EngineOperation[Differences]:
-        """Compare the rows of a table, and once more those of documents whose rows differ."""
+        """Compare the rows of a table, and once more those of documents with differences."""
 
         def subtract(rows: Iterable[Row]) -> None:
             for *key, states, _ in filter(_is_compared, rows):

@@ -95,16 +95,21 @@ def resolve_session(session: Session | None, keyspace: str | None) -> tuple[Sess
     Raises:
         BackendError: If there is no session, no keyspace, or no keyspace of that name.
     """
-    found = session or _read_cassio("resolve_session")
-    if found is None:
+    driver_session = session or _read_cassio("resolve_session")
+    if driver_session is None:
         raise BackendError(
             "no Cassandra session is given; pass session=… and keyspace=…, or call cassio.init(…) first"
         )
-    chosen = keyspace or (session and session.keyspace) or _read_cassio("resolve_keyspace") or found.keyspace
+    chosen = (
+        keyspace
+        or (session and session.keyspace)
+        or _read_cassio("resolve_keyspace")
+        or driver_session.keyspace
+    )
     if not chosen:
         raise BackendError("no Cassandra keyspace is given; pass keyspace=…, or call cassio.init(keyspace=…)")
-    check_keyspace(found, chosen)
-    return found, chosen
+    check_keyspace(driver_session, chosen)
+    return driver_session, chosen
 
 
 def _read_cassio(name: Literal["resolve_session", "resolve_keyspace"]) -> Any:
@@ -148,7 +153,7 @@ def parse_address(url: str) -> StoreAddress:
 
 
 def _parse_options(query: str) -> dict[str, str]:
-    """Read what follows the ``?`` of a URL. Messages do not repeat values, which may be secret."""
+    """Read the options after the ``?`` of a URL. Messages do not repeat values, which may be secret."""
     options = dict(parse_qsl(query, keep_blank_values=True))
     if unknown := [name for name in options if name not in _OPTIONS]:
         raise BackendError(f"unknown in the URL of a store: {', '.join(unknown)}; use {', '.join(_OPTIONS)}")

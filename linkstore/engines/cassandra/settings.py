@@ -96,9 +96,9 @@ class CassandraSettings:
         return overlapping or (datacenters == 1 and all(level.endswith("QUORUM") for level in levels))
 
     def __post_init__(self) -> None:
-        for name, known in (("read_consistency", READ_LEVELS), ("write_consistency", WRITE_LEVELS)):
-            if (level := getattr(self, name)) not in known:
-                raise BackendError(f"{name} is {level!r}; it must be one of {', '.join(known)}")
+        for name, levels in (("read_consistency", READ_LEVELS), ("write_consistency", WRITE_LEVELS)):
+            if (level := getattr(self, name)) not in levels:
+                raise BackendError(f"{name} is {level!r}; it must be one of {', '.join(levels)}")
         kinds = get_type_hints(type(self))
         for field in fields(self):
             value, kind = getattr(self, field.name), kinds[field.name]

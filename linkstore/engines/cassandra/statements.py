@@ -81,12 +81,12 @@ def send(requests: Requests) -> EngineOperation[list[list[Row]]]:
 
 
 def run_writes(what: str, statements: Iterable[Statement]) -> EngineOperation[None]:
-    """Run statements that write, with ``what`` as in :class:`Requests`."""
+    """Run write statements, with ``what`` as in :class:`Requests`."""
     yield from send(Requests(statements=tuple(statements), what=what))
 
 
 def run_each(what: str, cql: str, rows: Iterable[Sequence[Any]]) -> EngineOperation[None]:
-    """Run a statement that writes once for each row of values, with ``what`` as in :class:`Requests`."""
+    """Run a write statement once for each row of values, with ``what`` as in :class:`Requests`."""
     yield from run_writes(what, (Statement(cql=cql, values=row, level="write") for row in rows))
 
 
@@ -272,8 +272,8 @@ READ_NAMED_SETTINGS: Final = f"{READ_SETTINGS} WHERE name IN ?"
 
 def write_settings(count: int) -> str:
     """Insert ``count`` settings without a value. Values: their names."""
-    one = "INSERT INTO $settings (name, value) VALUES (?, '')"
-    return f"BEGIN UNLOGGED BATCH {'; '.join([one] * count)}; APPLY BATCH"
+    insert = "INSERT INTO $settings (name, value) VALUES (?, '')"
+    return f"BEGIN UNLOGGED BATCH {'; '.join([insert] * count)}; APPLY BATCH"
 
 
 EXCHANGE_SETTING: Final = "UPDATE $settings SET value = ? WHERE name = ? IF value = ?"

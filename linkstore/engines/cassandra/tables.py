@@ -259,13 +259,13 @@ def set_up_tables(
 
 
 def _check_fixed_settings(tables: Tables, recorded: StoreSettings, settings: CassandraSettings) -> None:
-    """Refuse settings that are fixed when a store is created, and differ from those of the store."""
+    """Refuse settings that are fixed when a store is created, if they differ from the store's."""
     for name in ("buckets", "lexical"):
-        given, fixed = getattr(settings, name), getattr(recorded, name)
-        if given is not None and given != fixed:
+        setting, fixed = getattr(settings, name), getattr(recorded, name)
+        if setting is not None and setting != fixed:
             raise BackendError(
                 f"the store {tables.name!r} in the keyspace {tables.keyspace!r} was created with"
-                f" {name}={fixed!r}, and CassandraSettings has {name}={given!r}. This is fixed when a store"
+                f" {name}={fixed!r}, and CassandraSettings has {name}={setting!r}. This is fixed when a store"
                 " is created: leave it out, or take another name for a new store"
             )
 
@@ -273,10 +273,10 @@ def _check_fixed_settings(tables: Tables, recorded: StoreSettings, settings: Cas
 def read_settings() -> EngineOperation[StoreSettings]:
     """Read the settings."""
     rows = yield from ask("read what the store records of itself", cql.READ_NAMED_SETTINGS, _STORE_SETTINGS)
-    found: dict[str, str] = dict(rows)
+    settings: dict[str, str] = dict(rows)
     names = "version", "dimension", "buckets"
     try:
-        version, dimension, buckets = (int(found[name]) if name in found else None for name in names)
+        version, dimension, buckets = (int(settings[name]) if name in settings else None for name in names)
     except (TypeError, ValueError) as error:
         raise StoreFormatError(
             f"the store's table …_settings has a setting that linkstore did not write ({error}): restore it"
@@ -284,10 +284,10 @@ def read_settings() -> EngineOperation[StoreSettings]:
         ) from error
     return StoreSettings(
         version=version,
-        manifest=Manifest(embedding=found.get("embedding"), dimension=dimension),
+        manifest=Manifest(embedding=settings.get("embedding"), dimension=dimension),
         buckets=buckets or 1,
-        lexical=found.get("words") == "built",
-        expiring=found.get("ttl", "none") != "none",
+        lexical=settings.get("words") == "built",
+        expiring=settings.get("ttl", "none") != "none",
     )
 
 
@@ -317,7 +317,7 @@ def claim_embedding(manifest: Manifest, nodes: int, at: int) -> EngineOperation[
 
 
 def create_derived_tables(*, lexical: bool) -> EngineOperation[None]:
-    """Create the tables that are derived from documents, with or without that of words."""
+    """Create the tables that are derived from documents, with or without the table of words."""
     yield from _run_schema_statements(
         (cql.CREATE_MEMBER_TABLE, *((cql.CREATE_WORD_TABLE,) if lexical else ()))
     )

@@ -199,8 +199,8 @@ class CassandraWriter:
         return WriteCounts(**counts)
 
     def _put_part(self, versions: Sequence[DocumentVersion]) -> EngineOperation[Counter[str]]:
-        known, times = yield from self._read([version.id for version in versions])
-        changed = [version for version in versions if self._differs(version, known.get(version.id))]
+        stored, times = yield from self._read([version.id for version in versions])
+        changed = [version for version in versions if self._differs(version, stored.get(version.id))]
         self._begin(*times.values())
         yield from self._store(changed)
         added = [version for version in changed if version.id not in times]
@@ -222,7 +222,7 @@ class CassandraWriter:
         write: Callable[[Sequence[Added]], EngineOperation[None]],
         what: str,
     ) -> EngineOperation[None]:
-        """Look up what was added, and write again what is missing, until all of it is stored.
+        """Look up the added items, and write the missing ones again, until all of them are stored.
 
         Another client removed what is missing, before and with a clock that is ahead, or at this moment.
 
@@ -233,7 +233,7 @@ class CassandraWriter:
         longest = 2 * self.settings.max_clock_skew + 1
         looked_up = self.settings.reads_see_writes(self.fetcher.placement.datacenters)
         while added and looked_up and (added := (yield from missing(added))):
-            names = [one.url if isinstance(one, PageEntry) else one.id for one in added[:3]]
+            names = [item.url if isinstance(item, PageEntry) else item.id for item in added[:3]]
             if waited > longest:
                 raise ClockSkewError(
                     f"{len(added)} {what} were written and are not there, also not after {waited:.1f} s"
@@ -251,7 +251,7 @@ class CassandraWriter:
         return [version for version in added if version.id not in there]
 
     def _begin(self, *replaced: int) -> None:
-        """Take a timestamp that is later than those of what is replaced."""
+        """Take a timestamp that is later than the replaced ones."""
         self._at = self.clock.now(after=max(replaced, default=0))
         self._since = time.monotonic()
 
@@ -316,7 +316,7 @@ class CassandraWriter:
     def _derive_stored(
         self, before: dict[str, DocumentVersion], rows: Mapping[str, RowSet]
     ) -> EngineOperation[dict[str, RowSet]]:
-        """Derive the rows of stored versions, which are replaced by what is stored when their texts are read.
+        """Derive the rows of stored versions, and replace each version that is read again for its text.
 
         Args:
             before: The versions by id.
@@ -352,12 +352,12 @@ class CassandraWriter:
     def _write_pages(self, change: WriteBatch) -> EngineOperation[None]:
         put = {(page.source, page.url): page for page in change.put_pages}
         removed = [name for name in dict.fromkeys(change.remove_pages) if name not in put]
-        known = yield from read_entry_times((*put, *removed))
-        self._begin(*known.values())
+        times = yield from read_entry_times((*put, *removed))
+        self._begin(*times.values())
         gone = ((self._at, source, find_shard(url), url) for source, url in removed)
         yield from run_each("remove page entries", cql.DELETE_PAGE, gone)
         yield from self._put_pages(list(put.values()))
-        added = [page for name, page in put.items() if name not in known]
+        added = [page for name, page in put.items() if name not in times]
         yield from self._until_there(added, self._find_missing_pages, self._put_pages, "page entries")
 
     def _put_pages(self, pages: Sequence[PageEntry]) -> EngineOperation[None]:
@@ -402,16 +402,16 @@ class Relinker:
             StoreBusyError: If other writers changed the same documents again and again meanwhile.
         """
         left = list(links)
-        found, changed = set[str](), set[str]()
+        existing, changed = set[str](), set[str]()
         for _ in range(MAX_RELINK_TRIES):
-            known = yield from self.fetcher.versions(left)
-            found = found.difference(left) | known.keys()  # without those deleted since the last try
-            planned = (_plan_relink(version, kinds, links[id]) for id, version in known.items())
+            stored = yield from self.fetcher.versions(left)
+            existing = existing.difference(left) | stored.keys()  # without those deleted since the last try
+            planned = (_plan_relink(version, kinds, links[id]) for id, version in stored.items())
             after = [version for version in planned if version is not None]
-            left = yield from self._try(known, after)
+            left = yield from self._try(stored, after)
             changed |= {version.id for version in after} - set(left)
             if not left:
-                return WriteCounts(updated=len(changed), unchanged=len(found - changed))
+                return WriteCounts(updated=len(changed), unchanged=len(existing - changed))
         raise StoreBusyError(
             f"the links of {len(left)} documents ({', '.join(map(repr, left[:3]))}) could not be replaced:"
             f" other writers changed them during each of {MAX_RELINK_TRIES} tries; try again later"
@@ -465,5 +465,5 @@ def _plan_relink(
 
 
 def _has_won(written: DocumentVersion, stored: DocumentVersion | None) -> bool:
-    """Say whether the stored links of these kinds are those that were written."""
+    """Say whether the stored links of these kinds are the written ones."""
     return stored is not None and stored.relinked.items() >= written.relinked.items()

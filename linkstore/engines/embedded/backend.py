@@ -140,9 +140,9 @@ class EmbeddedBackend(Backend):
         """Write to the table of settings, if it has no manifest."""
 
         def record_once(connection: apsw.Connection) -> Manifest:
-            known = _read_manifest(connection)
-            if known.dimension is not None:
-                return known
+            recorded = _read_manifest(connection)
+            if recorded.dimension is not None:
+                return recorded
             schema.write_settings(connection, dataclasses.asdict(manifest))
             return manifest
 

@@ -459,7 +459,7 @@ class Database:
         connection.close()
 
     def _write_pid(self) -> None:
-        """Write to a file which process this is, for the error message of a writer that waits in vain."""
+        """Write the id of this process to a file, for the error message of a writer that waits in vain."""
         with contextlib.suppress(OSError):
             self._pid_file.write_text(str(os.getpid()), encoding="ascii")
 

@@ -73,7 +73,7 @@ class Snapshot:
 
 
 def parse_snapshot(settings: Mapping[str, Any]) -> Snapshot | None:
-    """Return the snapshot that the settings record, or None if there is none that this version can use.
+    """Return the snapshot that the settings record, or None if this version can use none.
 
     Another one is then made, as if its file were damaged.
     """

@@ -67,7 +67,7 @@ def sync_path(path: Path) -> None:
 
 
 def map_bytes(path: Path) -> Bytes:
-    """Map a file, which is not empty, as bytes that can only be read."""
+    """Map a file that is not empty as read-only bytes."""
     return np.memmap(path, np.uint8, "r").view(np.ndarray)
 
 
@@ -118,7 +118,7 @@ def read_arrays(raw: Bytes) -> dict[str, Array]:
 
 
 def remove_others(folder: Path, keep: Collection[str]) -> None:
-    """Delete all derived files but those in ``keep``. A file that is in use may stay."""
+    """Delete all derived files but those in ``keep``. A file in use may stay."""
     for pattern in (DERIVED_FILES, ".*.tmp", *_EARLIER_FILES):
         for path in folder.glob(pattern):
             if path.name not in keep:

@@ -73,7 +73,7 @@ class FilterCache:
     def look_up(
         self, key: Hashable, dtype: type[np.generic], rows: Ints, judge: Callable[[Ints], Array]
     ) -> Array:
-        """Return the results of a filter (n,); ``judge`` returns those of ascending rows that lack one.
+        """Return the results of a filter (n,); ``judge`` computes the missing ones, for ascending rows.
 
         What two threads find at the same time may be kept for one of them alone, and is found once more.
         """
@@ -81,13 +81,13 @@ class FilterCache:
         lacking = int(rows.max(initial=-1)) + 1 - len(kept)
         if lacking > 0:
             kept = np.concatenate((kept, np.full(lacking, _UNKNOWN, dtype)))
-        found = kept[rows]
-        unknown = sort_unique(rows[found == _UNKNOWN])
+        results = kept[rows]
+        unknown = sort_unique(rows[results == _UNKNOWN])
         if len(unknown):
             kept[unknown] = judge(unknown)
-            found = kept[rows]
+            results = kept[rows]
         self.keep(key, kept)
-        return found
+        return results
 
     def get(self, key: Hashable, default: Any = None) -> Any:
         """Return what is kept under a key."""
@@ -106,7 +106,7 @@ class FilterCache:
 
 @dataclass(frozen=True, slots=True)
 class StoreView:
-    """The data that a reader reads, and what filters say of them.
+    """The data that a reader reads, and the results of filters on them.
 
     Args:
         connection: In a read transaction.
@@ -121,7 +121,7 @@ class StoreView:
     index: AnnIndex | None
 
     def find_passing(self, condition: Condition, rows: Ints) -> Bools:
-        """Say whether each document passes (n,), and read documents of which that is not known."""
+        """Say whether each document passes (n,), and read documents whose result is not cached."""
         if condition.always:
             return np.ones(len(rows), dtype=np.bool_)
 
@@ -153,8 +153,8 @@ class StoreView:
         def read(unknown: Ints) -> Array:
             return np.array(read_ids(self.connection, self.mirror.keys.take(unknown)), object)
 
-        found: list[str] = self.cache.look_up("ids", np.object_, rows, read).tolist()
-        return found
+        ids: list[str] = self.cache.look_up("ids", np.object_, rows, read).tolist()
+        return ids
 
     def find_inside(self, scope: Condition) -> ScopeDocuments:
         """Return the documents of a scope."""
@@ -193,15 +193,15 @@ def _judge_links(
     weights = np.full(len(entries), _NO_WEIGHT, np.float32)
     if condition.matches({}):
         weights[:] = mirror.sides[side].weight.take(entries)
-    told = np.array([DATA_FIELD in links for links in written], np.bool_)[owner]
+    has_data = np.array([DATA_FIELD in links for links in written], np.bool_)[owner]
     with convert_row_errors("documents"):
         passing = {
             at: collect_weights(parse_links(read_metadata("{}", written[at])), side, condition)
-            for at in np.unique(owner[told]).tolist()
+            for at in np.unique(owner[has_data]).tolist()
         }
-    groups = mirror.link_group.take(entries[told]).astype(np.int64)
+    groups = mirror.link_group.take(entries[has_data]).astype(np.int64)
     tags = read_tags(connection, groups)
-    weights[told] = [
-        passing[at].get(tag, _NO_WEIGHT) for at, tag in zip(owner[told].tolist(), tags, strict=True)
+    weights[has_data] = [
+        passing[at].get(tag, _NO_WEIGHT) for at, tag in zip(owner[has_data].tolist(), tags, strict=True)
     ]
     return weights

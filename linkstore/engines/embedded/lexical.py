@@ -144,8 +144,8 @@ def _read_posting(
         more = len(page) == limit
         after, limit = after + limit, min(4 * limit, 64 * _PAGE)  # SQLite passes over earlier pages each time
         first = np.flatnonzero(np.diff(page, prepend=-1))
-        found, kept = locate(page[first])
-        rows = np.concatenate((rows, found[kept]))
+        located, kept = locate(page[first])
+        rows = np.concatenate((rows, located[kept]))
         counts = np.concatenate((counts, np.diff(first, append=len(page))[kept]))
         first = np.flatnonzero(np.diff(rows, prepend=-1))  # a page may end within a document
         rows, counts = rows[first], np.add.reduceat(counts, first)

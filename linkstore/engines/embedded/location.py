@@ -115,13 +115,13 @@ class StoreFolder:
                 f"{self.database} was deleted or moved while the store was open ({error.strerror});"
                 " open the store again where it is now"
             ) from error
-        found = state.st_dev, state.st_ino
-        if self._pinned not in (None, found):
+        identity = state.st_dev, state.st_ino
+        if self._pinned not in (None, identity):
             raise StoreMovedError(
                 f"{self.database} was replaced by another file while the store was open;"
                 " open the store again to use the new one"
             )
-        self._pinned = found
+        self._pinned = identity
 
     @property
     def moved(self) -> bool:
@@ -157,7 +157,7 @@ class StoreFolder:
             return -1
 
     def fingerprint(self) -> tuple[int, int, int, int]:
-        """Return a value that changes at every write to the database, for readers that cannot take locks."""
+        """Return a value that changes at every write to the database, for readers unable to take locks."""
         state = self.database.stat()
         return state.st_ino, state.st_mtime_ns, state.st_size, self.get_size("-wal")
 

@@ -222,7 +222,7 @@ class OpenStore:
         )
 
     def after_write(self, settings: dict[str, Any]) -> None:
-        """Do what is due after a write: clean the tables, take a snapshot, or remove that of a small store.
+        """Do the work due after a write: clean the tables, take a snapshot, or remove that of a small store.
 
         Args:
             settings: The settings as committed by the write.
@@ -279,13 +279,13 @@ class OpenStore:
         If another process has taken more snapshots since the record was read, the file may be gone, and that
         of the latest is checked.
         """
-        found = None
+        previous = None
         while (recorded := parse_snapshot(self.database.read(schema.read_raw_settings))) is not None:
-            if recorded == found:
+            if recorded == previous:
                 return name_file(recorded.digest)
             if self.derived.load(recorded) is not None:
                 break
-            found = recorded
+            previous = recorded
         return None
 
     def take_snapshot(self, *, wait: bool = False) -> None:

@@ -134,8 +134,8 @@ class Column:
         if not len(self):
             return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
         at = np.minimum(self.count_below(values), len(self) - 1)
-        found: Bools = self.take(at) == values
-        return at, found
+        contained: Bools = self.take(at) == values
+        return at, contained
 
     def count_below(self, values: Ints) -> Ints:
         """Count the rows of an ascending column of whole numbers that are less than each value."""
@@ -146,7 +146,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Entries sorted by group; those of one group are in the order in which they were added.
+    """Entries sorted by group, and within a group in the order in which they were added.
 
     Args:
         groups: (n,) the group of each entry, ascending.
@@ -216,7 +216,7 @@ class LinkSide:
 
 
 def _sort_entries(weight: Array, group: Array, first: int) -> SortedRun:
-    """Return the entries, numbered from ``first``, that are on a side: those with a weight (n,)."""
+    """Return the entries on a side, numbered from ``first``: those with a weight (n,)."""
     on_side = np.flatnonzero(weight >= 0)
     return SortedRun.of(group[on_side], (first + on_side).astype(np.int32))
 
@@ -332,8 +332,8 @@ def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> 
     added = _add_documents(mirror, connection)
     query = "SELECT key FROM departed WHERE change > ? AND key <= ?"
     keys = fetch_rows(connection, query, (mirror.change, mirror.keys.last))
-    at, found = mirror.keys.find(np.array(keys, np.int64).reshape(-1))
-    removed = at[found]
+    at, present = mirror.keys.find(np.array(keys, np.int64).reshape(-1))
+    removed = at[present]
     alive = np.append(mirror.alive, np.ones(len(added.keys) - len(mirror.keys), np.bool_))
     alive[removed] = False
     return replace(

@@ -111,8 +111,8 @@ class EmbeddedReader(Reader):
 
     def _find_rows(self, keys: Ints) -> Ints:
         """Return the rows of documents, in the order of the keys, without keys that the mirror lacks."""
-        rows, found = self._mirror.keys.find(keys)
-        return rows[found]
+        rows, present = self._mirror.keys.find(keys)
+        return rows[present]
 
     def _score(self, rows: Ints, vector: Floats | None) -> Floats:
         """Return the similarity of documents to a vector, 0 without one.
@@ -157,8 +157,8 @@ class EmbeddedReader(Reader):
     @as_operation
     def find(self, fetch: Find) -> Candidates:
         """Look the ids up in the index on ids."""
-        found = dict.fromkeys(fetch.ids)
-        keys = fetch_rows(self._view.connection, _FIND_DOCUMENTS, (list(found),))
+        ids = dict.fromkeys(fetch.ids)
+        keys = fetch_rows(self._view.connection, _FIND_DOCUMENTS, (list(ids),))
         rows = self._find_rows(np.array(keys, dtype=np.int64).reshape(-1))
         rows = rows[self._holds(rows)]
         passing = self._view.find_passing(fetch.filter, rows)
@@ -266,9 +266,9 @@ class EmbeddedReader(Reader):
             documents, average = len(inside.rows), inside.words
 
         def locate(keys: Ints) -> tuple[Ints, Bools]:
-            rows, known = mirror.keys.find(keys)
-            known[known] = self._holds(rows[known])
-            return rows, known
+            rows, present = mirror.keys.find(keys)
+            present[present] = self._holds(rows[present])
+            return rows, present
 
         rows, scores, having, left = lexical.score_documents(
             self._view.connection,

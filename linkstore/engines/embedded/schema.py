@@ -307,8 +307,8 @@ def restore_counters(connection: apsw.Connection) -> None:
     settings = read_raw_settings(connection)
     restored: dict[str, Any] = {name: None for name in _RANGES if not _is_valid(name, settings)}
     for name, table in _count_tables(connection).items():
-        known = 0 if name in restored or name == "documents" else settings[name]
-        restored[name] = max(known, table)
+        recorded = 0 if name in restored or name == "documents" else settings[name]
+        restored[name] = max(recorded, table)
     if "dimension" in restored:
         query = "SELECT length(embedding) FROM vector GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
         size = connection.execute(query).get or 0
@@ -317,8 +317,8 @@ def restore_counters(connection: apsw.Connection) -> None:
 
 
 def _count_tables(connection: apsw.Connection) -> dict[str, int]:
-    found = {name: connection.execute(query).get for name, query in COUNTERS.items()}
-    return {name: value if isinstance(value, int) else 0 for name, value in found.items()}
+    counts = {name: connection.execute(query).get for name, query in COUNTERS.items()}
+    return {name: value if isinstance(value, int) else 0 for name, value in counts.items()}
 
 
 def read_metadata(metadata: str, links: str | None) -> dict[str, Any]:
@@ -352,9 +352,9 @@ def exchange_note(
     connection: apsw.Connection, name: str, value: str | None, expected: str | None
 ) -> str | None:
     """Set a note (None: delete it) if its value is ``expected``, and return its value afterwards."""
-    found = read_notes(connection, [name]).get(name)
-    if found != expected or found == value:
-        return found
+    stored = read_notes(connection, [name]).get(name)
+    if stored != expected or stored == value:
+        return stored
     if value is None:
         connection.execute("DELETE FROM note WHERE name = ?", (name,))
     else:
@@ -363,7 +363,7 @@ def exchange_note(
 
 
 def find_groups(connection: apsw.Connection, groups: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """Return the keys of those link groups, by kind and tag, that exist."""
+    """Return the keys of the link groups that exist, by kind and tag."""
     rows = fetch_rows(connection, _FIND_GROUPS, (list(dict.fromkeys(groups)),))
     return {(kind, tag): key for kind, tag, key in rows}
 
@@ -410,7 +410,7 @@ def record_names(connection: apsw.Connection, names: Vocabulary) -> None:
 
 
 def collect_names(connection: apsw.Connection) -> Vocabulary:
-    """Return the names that documents use, without those that cannot be read."""
+    """Return the names that documents use, except for unreadable documents."""
     fields, link_fields = set[str](), set[str]()
     texts = connection.execute("SELECT DISTINCT kind FROM link_group WHERE typeof(kind) = 'text'")
     kinds = frozenset(row[0] for row in texts)

@@ -137,7 +137,7 @@ class Twins:
         return nodes[np.argsort(-counts, kind="stable")[:count]]
 
     def nodes_of(self, keys: Ints) -> Ints:
-        """Return the node that stands for each document. A document that is not a twin has its own node."""
+        """Return the node for each document. A document that is not a twin has its own node."""
         of = dict(zip(self.keys.tolist(), self.nodes.tolist(), strict=True))
         return np.array([of.get(key, key) for key in keys.tolist()], np.int64)
 
@@ -190,7 +190,7 @@ class _BaseGraph(NamedTuple):
 
 
 def find_lost_keys(saved: Bytes) -> Ints:
-    """Return the keys in what usearch saved that no search can reach; none if its layout is unknown."""
+    """Return the keys in a saved index that no search can reach; none if its layout is unknown."""
     graph = _parse_graph(saved)
     if graph is None:
         return _NO_KEYS
@@ -285,11 +285,11 @@ class AnnIndex:
         if not len(self.index):
             return _NO_KEYS
         try:
-            found = self.index.search(self.codes(vector, ASKED_SHARE), min(count, len(self.index)))
+            matches = self.index.search(self.codes(vector, ASKED_SHARE), min(count, len(self.index)))
         except RuntimeError as error:
             _raise_if_interrupted(error)
             raise
-        return self.twins.with_theirs(np.asarray(found.keys, dtype=np.int64))
+        return self.twins.with_theirs(np.asarray(matches.keys, dtype=np.int64))
 
     def codes(self, vectors: Floats, share: float = 1.0) -> Codes:
         """Return vectors as the index stores them, after subtracting ``share`` of the centre."""
@@ -316,11 +316,11 @@ class AnnIndex:
             sample = sample[np.lexsort(sample.T[::-1])]
             distinct = np.append(True, (sample[1:] != sample[:-1]).any(axis=1))
             grown = replace(grown, centre=sample[distinct].mean(axis=0))
-        known = _list_nodes(grown.index) if len(keys) else {}
+        nodes_by_code = _list_nodes(grown.index) if len(keys) else {}
         for start in range(0, len(keys), BATCH):
             batch = keys[start : start + BATCH]
             codes = grown.codes(vectors(batch))
-            nodes = np.array(list(map(known.setdefault, _hash_codes(codes), batch.tolist())))
+            nodes = np.array(list(map(nodes_by_code.setdefault, _hash_codes(codes), batch.tolist())))
             own = nodes == batch
             _add_codes(grown.index, batch[own], codes[own], threads=0 if len(batch) >= PARALLEL_FROM else 1)
             grown = replace(grown, twins=grown.twins.extend(nodes[~own], batch[~own]))
@@ -356,7 +356,7 @@ class AnnIndex:
         return write_file(folder, write)
 
     def mend(self, saved: Bytes) -> bool:
-        """Add again the documents that no search can reach in what was saved, and return whether any were."""
+        """Add again the documents that no search can reach in a saved index, and say whether any were."""
         lost = find_lost_keys(saved)
         if len(lost):
             codes = get_codes(self.index, lost)
@@ -434,9 +434,9 @@ def estimate_recall(index: AnnIndex, mirror: Mirror) -> float:
     asked = _draw_questions(index, mirror, rows, random)
     if len(rows) <= NEAREST or not len(asked):
         return 1.0
-    found = [_find_nearer(index, mirror, question) for question in asked]
-    tenth = np.array([similarity for similarity, _ in found])
-    missed = -np.array([nearer for _, nearer in found])
+    nearest = [_find_nearer(index, mirror, question) for question in asked]
+    tenth = np.array([similarity for similarity, _ in nearest])
+    missed = -np.array([nearer for _, nearer in nearest])
     for start in range(0, len(rows), _BLOCK):
         scores = asked @ mirror.vectors.take(rows[start : start + _BLOCK]).T
         missed += np.count_nonzero(scores > tenth[:, None] + _ROUNDING, axis=1)
@@ -448,8 +448,8 @@ def _draw_questions(index: AnnIndex, mirror: Mirror, rows: Ints, random: np.rand
     nodes = np.asarray(index.index.keys, dtype=np.int64)
     drawn = random.choice(nodes, min(len(nodes), 4 * QUESTIONS), replace=False)
     at, shared = (
-        found[known & np.isin(found, rows)]
-        for found, known in map(mirror.keys.find, (drawn, index.twins.largest(QUESTIONS // 2)))
+        positions[present & np.isin(positions, rows)]
+        for positions, present in map(mirror.keys.find, (drawn, index.twins.largest(QUESTIONS // 2)))
     )
     vectors = mirror.vectors.take(at[: 3 * QUESTIONS])
     alone, left, right = (vectors[start::3] for start in range(3))
@@ -464,8 +464,8 @@ def _draw_questions(index: AnnIndex, mirror: Mirror, rows: Ints, random: np.rand
 
 def _find_nearer(index: AnnIndex, mirror: Mirror, question: Floats) -> tuple[float, int]:
     """Return the similarity of the tenth document found (-2 if fewer are), and how many are nearer."""
-    rows, known = mirror.keys.find(index.near(question))
-    rows = rows[known]
+    rows, present = mirror.keys.find(index.near(question))
+    rows = rows[present]
     rows = rows[mirror.alive[rows]]
     scores = mirror.vectors.take(rows) @ question
     tenth = float(np.partition(scores, -NEAREST)[-NEAREST]) if len(scores) >= NEAREST else -2.0

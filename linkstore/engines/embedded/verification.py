@@ -161,8 +161,8 @@ def _restore_links(connection: apsw.Connection) -> None:
     for key, id, links in schema.fetch_rows(connection, "SELECT key, id, links FROM document"):
         if _parse_links(id, links) is None:
             rows = [row for row in _read_link_rows(connection, key) if row[0] is not None]
-            found = sorted(Link(**dict(zip(_LINK_FIELDS, row, strict=True))) for row in rows)
-            text = orjson.dumps([link.to_dict() for link in found]).decode()
+            restored = sorted(Link(**dict(zip(_LINK_FIELDS, row, strict=True))) for row in rows)
+            text = orjson.dumps([link.to_dict() for link in restored]).decode()
             connection.execute("UPDATE document SET links = ? WHERE key = ?", (text, key))
 
 

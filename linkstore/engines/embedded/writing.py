@@ -1,4 +1,4 @@
-"""Writes a change to the tables, of which only what differs is written, and replaces links of documents."""
+"""Writes the differences of a change to the tables, and replaces links of documents."""
 
 from __future__ import annotations
 
@@ -163,14 +163,14 @@ class EmbeddedWriter:
         )
 
     def _remove(self, keys: list[int]) -> None:
-        one = [(key,) for key in keys]
+        key_rows = [(key,) for key in keys]
         for statement in (
             "DELETE FROM document WHERE key = ?",
             "DELETE FROM vector WHERE key = ?",
             "DELETE FROM link WHERE document = ?",
             lexical.DELETE_WORDS,
         ):
-            self._connection.executemany(statement, one)
+            self._connection.executemany(statement, key_rows)
         rows = [(key, self._counters["change"]) for key in keys]
         self._connection.executemany("INSERT INTO departed VALUES (?, ?)", rows)
 
@@ -211,12 +211,12 @@ class EmbeddedWriter:
 
     def _group_keys(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
         """Return the key of each link group, given by kind and tag, and insert new link groups."""
-        known = find_groups(self._connection, wanted)
-        new = [pair for pair in dict.fromkeys(wanted) if pair not in known]
+        keys = find_groups(self._connection, wanted)
+        new = [pair for pair in dict.fromkeys(wanted) if pair not in keys]
         made = dict(zip(new, self._number("last_group", "link groups", len(new)), strict=True))
         self._connection.executemany(_INSERT_GROUP, [(key, *pair) for pair, key in made.items()])
-        known |= made
-        return [known[pair] for pair in wanted]
+        keys |= made
+        return [keys[pair] for pair in wanted]
 
     def _pages(self, put: Sequence[PageEntry], remove: Sequence[tuple[str, str]]) -> None:
         self._connection.executemany("DELETE FROM page WHERE source = ? AND url = ?", list(remove))
@@ -237,7 +237,7 @@ def _make_document_row(key: int, item: PreparedRecord) -> tuple[int, str, str, s
 def prepare_relinked(
     connection: apsw.Connection, kinds: Collection[str], links: Mapping[str, Sequence[Link]]
 ) -> tuple[list[PreparedRecord], int]:
-    """Prepare the documents whose links change for writing, and count the documents that keep their links.
+    """Prepare to write the documents whose links change, and count the others.
 
     Text, metadata and vector are the stored ones. If a document keeps its links, only the links are read.
 
@@ -246,12 +246,12 @@ def prepare_relinked(
         kinds: Links of these kinds are removed.
         links: The links that replace them, by document id.
     """
-    known = fetch_rows(connection, _SELECT_LINKS, (list(links),))
+    link_rows = fetch_rows(connection, _SELECT_LINKS, (list(links),))
     changed = {
         id: orjson.dumps(written).decode()
-        for id, stored in known
+        for id, stored in link_rows
         if (written := replace_kinds(read_metadata("{}", stored), kinds, links[id])) is not None
     }
     rows = fetch_rows(connection, _SELECT_DOCUMENT, (list(changed),))
     records = [make_record(id, text, data, changed[id], vector) for id, text, data, vector in rows]
-    return prepare_records(records), len(known) - len(changed)
+    return prepare_records(records), len(link_rows) - len(changed)
