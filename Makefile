@@ -19,7 +19,7 @@ WORKERS ?= 2
 DATA ?= $(LINKSTORE_EVAL_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-long test-lowest fuzz mutate lint format docs dist bench screenshots web cassandra clean
+.PHONY: help demo test test-rest test-all test-long test-lowest fuzz mutate lint format docs dist bench screenshots web cassandra clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -31,10 +31,13 @@ demo: $(RUN) $(SITE)/index.html ## Show what links find; then index this project
 		--store $(DEMO_STORE) -k 4
 	@echo 'see it in the browser:  $(BIN)/linkstore serve --store $(DEMO_STORE)'
 
-test: $(DEV) ## Run the tests, with a sample of the long counts; ARGS go to pytest
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+test: $(DEV) ## Run the tests but for the slow modules; ARGS go to pytest
+	LINKSTORE_TESTS=quick $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
-test-all: test ## Run the tests, then each of the other targets in a clone with an environment of its own
+test-rest: $(DEV) ## Run the slow modules: kills, rings of servers, schedules, a browser, notebooks, the site
+	LINKSTORE_TESTS=rest $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+test-all: test test-rest ## Run all tests, then each of the other targets in a clone with an environment of its own
 	.ci/targets lint demo docs web
 
 test-long: $(LONG) ## Run the tests with the long counts in full; REPORT=FILE writes a report, and goes on where a run stopped

@@ -198,10 +198,10 @@ def find_communities(graph: PageGraph) -> Ints:
     weight = np.concatenate((graph.weight, graph.weight)).astype(np.float64)
     size = len(label)
     while len(ends):
-        array, merged = np.unique(_move_nodes(ends, others, weight, size), return_inverse=True)
-        if len(array) == size:
+        labels, merged = np.unique(_move_nodes(ends, others, weight, size), return_inverse=True)
+        if len(labels) == size:
             break
-        label, size = merged[label], len(array)
+        label, size = merged[label], len(labels)
         pairs, at = np.unique(merged[ends] * size + merged[others], return_inverse=True)
         ends, others, weight = pairs // size, pairs % size, _sum_by(at, weight, len(pairs))
     return label

@@ -271,11 +271,11 @@ def find_named_documents(
         trail.cut("name", len(several), 0, detail)
     if not meant:
         return NONE_FOUND, False
-    array = np.array(sorted({mention.ref for mention, _ in meant}), dtype=np.int64)
-    vectors = yield from plans.ask(plans.Vectors(refs=array))
+    meant_refs = np.array(sorted({mention.ref for mention, _ in meant}), dtype=np.int64)
+    vectors = yield from plans.ask(plans.Vectors(refs=meant_refs))
     similarity = cosine_similarities(vectors, question.vector)
-    ids = yield from plans.ask(plans.Ids(refs=array))
-    place = {ref: at for at, ref in enumerate(array.tolist())}
+    ids = yield from plans.ask(plans.Ids(refs=meant_refs))
+    place = {ref: at for at, ref in enumerate(meant_refs.tolist())}
     chosen: dict[int, tuple[float, int]] = {}
     for mention, share in meant:
         previous = chosen.get(mention.ref)
@@ -287,7 +287,7 @@ def find_named_documents(
     rows = np.array([chosen[ref][1] for ref in ordered if chosen[ref][1] >= 0], dtype=np.int64)
     at = [place[ref] for ref in ordered]
     named = FoundDocuments(
-        refs=array[at],
+        refs=meant_refs[at],
         similarity=similarity[at],
         weight=np.array([chosen[ref][0] for ref in ordered], dtype=np.float32),
         edges=edges.take(rows),
@@ -306,8 +306,8 @@ def _find_tags(
         (place, kind, name) for name, places in names.places.items() for place in places for kind in kinds
     ]
     refs = yield from plans.ask(plans.Resolve(tags=tuple((kind, name) for _, kind, name in grams)))
-    array, first = np.unique(refs, return_index=True)
-    named = np.sort(first[array >= 0])
+    distinct, first = np.unique(refs, return_index=True)
+    named = np.sort(first[distinct >= 0])
     hop = yield from follow_groups(
         refs[named],
         "in",
