@@ -128,7 +128,10 @@ def search(
     if not hits or hits.doubt:
         yield from record_unanswered(scope.backend, [question])
     if not hits:
-        return make_empty_answer(hits.reason or "no document matches", _advise_search(hits))
+        return make_empty_answer(
+            hits.reason or "no document matches",
+            _advise_search(hits, narrowed=bool(start_type or result_type or where)),
+        )
     on_path = {step.id for hit in hits if hit.depth > 1 for step in hit.path}
     between = yield from find_documents(scope, sorted(on_path))
     results = [
@@ -208,8 +211,13 @@ def _make_path_chain(hit: Hit, between: Mapping[str, Document]) -> tuple[Chain, 
     return (Chain(hit.path.steps[0].id, tuple(triples)),) if triples else ()
 
 
-def _advise_search(hits: Hits) -> list[str]:
-    """Advise on finding more. Without a minimum, only an empty store or scope finds nothing."""
+def _advise_search(hits: Hits, *, narrowed: bool) -> list[str]:
+    """Advise on finding more. Otherwise only an empty store or scope finds nothing."""
+    if narrowed:
+        return [
+            "search again without start_type, result_type and where: what was found did not have them",
+            "or follow links from a document that a search without them finds",
+        ]
     if any(cut.reason == "floor" for cut in hits.cuts):
         return [
             "ask with other words, closer to those of the documents, or with names that they use",

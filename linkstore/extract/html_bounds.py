@@ -18,6 +18,8 @@ DEEPEST_ELEMENT: Final = 512
 """Maximum depth of elements; browsers move deeper ones out to this depth."""
 MOST_ATTRIBUTES: Final = 1000
 """Maximum number of attributes of one element, and of all formatting elements that are open."""
+MOST_OPTIONS: Final = 5000
+"""Maximum number of options of one ``<select>``: a parser compares each with those before it."""
 _REOPENED: Final = (10**5, 0.25)
 """How many formatting elements a parser may open again on a page, and what each character adds to that."""
 _ALIKE: Final = 3
@@ -81,7 +83,7 @@ def estimate_depth(page: bytes) -> int:
         UnboundedPageError: If its elements lie too deep, have too many attributes, or are opened again too
             often by tags that are not closed.
     """
-    formatting, depth = _OpenFormatting(page), _OpenElements()
+    formatting, depth, options = _OpenFormatting(page), _OpenElements(), 0
     for match in _MARKUP.finditer(page.lower()):
         tidy, end, name, attributes = match.group("tidy", "end", "name", "attributes")
         if name is None:
@@ -92,7 +94,13 @@ def estimate_depth(page: bytes) -> int:
             raise UnboundedPageError(
                 f"an element has {count:,} attributes; up to {MOST_ATTRIBUTES:,} are read"
             )
-        if name in _FORMATTING:
+        if name in {b"select", b"option"}:
+            options = options + (not end) if name == b"option" and depth.is_in(b"select") else 0
+            if options > MOST_OPTIONS:
+                raise UnboundedPageError(f"a <select> has more than {MOST_OPTIONS:,} options")
+        if name in _FORMATTING and not (
+            name == b"a" and depth.is_in(b"svg")
+        ):  # there it is one of many shapes
             start, stop = match.span("attributes")
             formatting.read(name, page[start:stop], end=bool(end))
         else:
@@ -148,6 +156,10 @@ class _OpenElements:
         self._depth = 0
         self._item = 0
         self.deepest = 0
+
+    def is_in(self, name: bytes) -> bool:
+        """Say whether an element of this name is open."""
+        return self._open[name] > 0
 
     def read(self, name: bytes, attributes: bytes, *, end: bool) -> None:
         """Read the tag of one."""

@@ -9,7 +9,7 @@ from growing import grows_with_length
 
 from linkstore.errors import ExtractionError
 from linkstore.extract.html import parse_html
-from linkstore.extract.html_bounds import DEEPEST_ELEMENT, UnboundedPageError, estimate_depth
+from linkstore.extract.html_bounds import DEEPEST_ELEMENT, MOST_OPTIONS, UnboundedPageError, estimate_depth
 from linkstore_extractors.html import HtmlInput, HtmlLinkExtractor
 
 MANY = 2000
@@ -24,6 +24,8 @@ DISTINCT = "".join(f"<b id={number}>" for number in range(400))
         ("<DIV class=x>" * MANY, "deep"),
         ("<x/>" * MANY, "deep"),
         ("<svg>" + "<g>" * MANY, "deep"),
+        ("<svg>" + "<a href=q>" * MANY, "deep"),
+        ("<select>" + "<option>x" * 200_000, "options"),
         ("<ul><li>" * MANY, "deep"),
         ("<li><dd>" * MANY, "deep"),
         ("<p>" + "<optgroup>" * MANY, "deep"),
@@ -61,13 +63,15 @@ def test_a_page_that_would_grow_beyond_measure_is_refused(page, problem):
         "<p>" + "if a<b then x " * MANY,
         "<b><p>x</b></p>" * MANY,
         "<svg>" + '<path d="M0 0"/>' * MANY + "</svg>",
+        "<svg>" + "<a href=q><path/></a>" * MANY + "</svg>",
+        ("<select>" + "<option>x" * 300 + "</select>") * 50,
         "<p>" + '<span title="<div>">x</span>' * MANY,
         "<script>" + "a<b;" * MANY + "</script>",
         "<script>" + "a<b;" * MANY,
         "<!--" + "<div>" * MANY + "-->",
         "<!-- <div> -->" * MANY,
         "a < b" * MANY,
-        "<select>" + "<option>x" * MANY,
+        "<select>" + "<option>x" * MOST_OPTIONS,
         "<p>" + "x</p>" * MANY,
         "<body id=a>x" * MANY,
         "<p><font face='a, b' size=2 color=red>x" * 200,

@@ -257,3 +257,22 @@ def test_all_documents_where_relations_meet_are_results_and_the_rest_is_counted(
     assert all(len(one["chains"]) == 2 for one in answer.artifact["results"])
     assert answer.artifact["left_out"] == 4
     assert "Relations meet at 4 more documents, which are not shown." in answer.content
+
+
+def test_where_conditions_leave_nothing_the_advice_is_to_search_without_them():
+    """It is not said that there is no document."""
+    ships = [
+        Document(
+            id=f"s{n}", page_content=f"Ship {n} carries grain to the harbour.", metadata={"type": "Ship"}
+        )
+        for n in range(400)
+    ]
+    with LinkStore() as store:
+        store.set_schema(Schema(types={"Ship", "Rule"}, relations=[Relation("OBEYS", "Ship", "Rule")]))
+        rule = Document(id="r", page_content="Lamps at night.", metadata={"type": "Rule"})
+        store.add_documents([*ships, rule])
+        search = graph_tools(store)[0]
+        answer = search.invoke({"question": "Which ship carries grain?", "result_type": "Rule"})
+    assert answer.startswith("No results")
+    assert "search again without start_type, result_type and where" in answer
+    assert "no document that these tools may read" not in answer
