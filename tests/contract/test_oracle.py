@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +50,10 @@ def failures(tmp_path_factory) -> set[str]:
         f"--junitxml={report}",
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *quiet, *nodes], cwd=BROKEN.parents[2], capture_output=True
+        [sys.executable, "-m", "pytest", *quiet, *nodes],
+        cwd=BROKEN.parents[2],
+        capture_output=True,
+        env={**os.environ, "LINKSTORE_TESTS": "all"},
     )
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout.decode() + done.stderr.decode()
     found = ET.parse(report).getroot().iter("testcase")
