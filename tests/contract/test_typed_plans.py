@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
-from mypy import api
 
 PRELUDE = """
 from linkstore import LinkStore
@@ -52,9 +54,12 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         for name, code in cases.items():
             path = folder / f"{group}_{name.replace(' ', '_')}.py"
             path.write_text(f"{PRELUDE}\n\n{code}\n", encoding="utf-8")
-    out, errors, _ = api.run(["--strict", "--no-error-summary", str(folder)])
-    assert not errors
-    return {line.partition(":")[0].rpartition("/")[2] for line in out.splitlines() if ": error:" in line}
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.stderr
+    return {
+        line.partition(":")[0].rpartition("/")[2] for line in done.stdout.splitlines() if ": error:" in line
+    }
 
 
 @pytest.mark.parametrize("name", RIGHT)
