@@ -337,7 +337,7 @@ def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> l
 
 
 def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
-    asking = any(each_turn.query.rstrip().endswith("?") for each_turn in (turn, other))
+    asking = any(text.rstrip().endswith("?") for text in (turn.query, other.query))
     wanted, stems = _find_stems(other.query) & asked, _find_stems(turn.query)
     share, changes = len(wanted & stems) / max(1, len(wanted)), says_change(turn.query)
     if asking or share < NEWER_WORDS or (share == NEWER_WORDS and not changes):

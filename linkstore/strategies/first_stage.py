@@ -405,10 +405,8 @@ class Named(Strategy):
             unclear = [f": {cut.detail}" for cut in trail.cuts if cut.reason == "name"]
             reason = "the query names no document" + "".join(unclear[:1])
             return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
-        score, unlinked = (
-            documents.weight,
-            replace(documents, weight=np.ones(len(documents), dtype=np.float32)),
-        )
+        score = documents.weight
+        unlinked = replace(documents, weight=np.ones(len(documents), dtype=np.float32))
         return (yield from make_hits(trail, trail.add(unlinked), self, question, score, {"name": score}))
 
 

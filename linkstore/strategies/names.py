@@ -76,8 +76,6 @@ _BY_NAME, _BY_LEADING_WORDS, _BY_SHORT_NAME, _BY_SLIP, _BY_RARE_WORD = range(5)
 MAX_CHOICES: Final = 5
 """How many documents are listed of which one may be meant."""
 MAX_CHOICE_CHARACTERS: Final = 200
-_UNIQUE: Final = (_BY_SHORT_NAME, _BY_SLIP)
-"""Evidence that counts if it is of one whole name alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +104,28 @@ class QuestionNames:
 
     Args:
         text: The question.
-        having: How many documents have each of its words, as far as they were looked up.
+        document_frequency: How many documents have each of its words, as far as they were looked up.
         unknown: Those of its words that no document has.
         cap: A word that at most so many documents have may name one.
+        partial: Whether short names, and names with a slip, count.
     """
 
-    def __init__(self, text: str, having: Mapping[str, int], unknown: Collection[str], cap: int) -> None:
+    def __init__(
+        self,
+        text: str,
+        document_frequency: Mapping[str, int],
+        unknown: Collection[str],
+        cap: int,
+        *,
+        partial: bool,
+    ) -> None:
+        self._partial = partial
         self.words = tokenize(text[:MAX_QUESTION_CHARACTERS])[:MAX_SEARCHED_WORDS]
         written = [word[0] for word in find_words(text[:MAX_QUESTION_CHARACTERS])][:MAX_SEARCHED_WORDS]
         written = written if len(written) == len(self.words) else list(self.words)
         self._capital = [word != word.lower() or any(map(str.isdigit, word)) for word in written]
         self.terms = [extract_terms(word) for word in self.words]
-        self.rare = {word: count for word, count in having.items() if 0 < count <= RARE}
+        self.rare = {word: count for word, count in document_frequency.items() if 0 < count <= RARE}
         self._naming = [at for at in range(len(self.words)) if self.count_rarest(at, 1) <= cap]
         self._bare = [word.removesuffix("'s") for word in self.words]
         self.unknown = [at for at, terms in enumerate(self.terms) if terms and set(terms) <= {*unknown}]
@@ -142,27 +150,31 @@ class QuestionNames:
         for name in list_names(document.id, document.metadata):
             for at, size in self.places.get(name, ()):
                 yield Mention(at, size, _BY_NAME, ref)
-        yield from self._find_leading_words(ref, document)
-        yield from self._find_parts_of_names(ref, document)
+        leading = tokenize(document.text[:LEADING])[:MAX_NAME_WORDS]
+        yield from self._find_leading_words(ref, leading)
+        if self._partial:
+            yield from self._find_leading_short_name(ref, document.text, leading)
+            yield from self._find_parts_of_names(ref, document)
         there = frozenset(extract_terms(document.text) if self._naming else ())
         for at in self._naming:
             terms = self.terms[at]
             if there.issuperset(terms) and _is_written_as_name(document.text, terms):
                 yield Mention(at, 1, _BY_RARE_WORD, ref)
 
-    def _find_leading_words(self, ref: int, document: plans.StoredDocument) -> Iterator[Mention]:
-        leading = tokenize(document.text[:LEADING])[:MAX_NAME_WORDS]
+    def _find_leading_words(self, ref: int, leading: Sequence[str]) -> Iterator[Mention]:
         for size in range(len(leading), 0, -1):
             if places := self.places.get(" ".join(leading[:size]), ()):
                 yield from (
                     Mention(*place, _BY_LEADING_WORDS, ref) for place in places if self._is_sure(place)
                 )
                 break
-        for size in range(len(leading) - 1, 1, -1) if is_abbreviated(document.text) else ():
+
+    def _find_leading_short_name(self, ref: int, text: str, leading: Sequence[str]) -> Iterator[Mention]:
+        for size in range(len(leading) - 1, 1, -1) if is_abbreviated(text) else ():
             name = " ".join(leading[1 : size + 1])
             places = [place for place in self.places.get(name, ()) if self._may_be_whole(place)]
             terms = extract_terms(name) if places and leading[1] not in STOP_WORDS else ()
-            if len(terms) > 1 and _is_written_as_name(document.text, terms):
+            if len(terms) > 1 and _is_written_as_name(text, terms):
                 yield from (Mention(*place, _BY_SHORT_NAME, ref, name=name) for place in places)
                 break
 
@@ -191,7 +203,7 @@ class QuestionNames:
         if not any(self._capital[1:]):
             return True
         longer = at > 1 and self._capital[at - 1] and bool(self.terms[at - 1])
-        return not longer and all(self._capital[at] or not self.terms[at] for at in range(at, at + size))
+        return not longer and all(self._capital[i] or not self.terms[i] for i in range(at, at + size))
 
     def _find_slips(self, name: Sequence[str]) -> list[tuple[int, int]]:
         """Return the places of a name one of whose words is spelt as no document has it, one letter off."""
@@ -209,7 +221,7 @@ class QuestionNames:
 def find_named_documents(
     trail: Trail,
     question: Question,
-    having: Mapping[str, int],
+    document_frequency: Mapping[str, int],
     unknown: Collection[str],
     best: Ints,
     kinds: Sequence[str],
@@ -229,7 +241,7 @@ def find_named_documents(
     Args:
         trail: Takes the notes.
         question: The question.
-        having: How many documents have each of its words; none: only tags are looked up.
+        document_frequency: How many documents have each of its words; none: only tags are looked up.
         unknown: Those of its words that no document has.
         best: Documents that match its words best.
         kinds: The kinds of the links that have names as tags.
@@ -238,7 +250,7 @@ def find_named_documents(
         rare: What a document calls itself counts if at most so many have one of its words, and without short
             names and slips; None: any number.
     """
-    names = QuestionNames(question.text, having, unknown, cap)
+    names = QuestionNames(question.text, document_frequency, unknown, cap, partial=rare is None)
     if not names.words or not most:
         return NONE_FOUND, False
     edges, mentions, taken = yield from _find_tags(names, question, kinds, cap)
@@ -255,13 +267,7 @@ def find_named_documents(
                 mention
                 for mention in names.find_mentions(ref, document)
                 if (ref in share_words or mention.evidence == _BY_SLIP)
-                and (
-                    rare is None
-                    or (
-                        mention.evidence not in _UNIQUE
-                        and names.count_rarest(mention.at, mention.size) <= rare
-                    )
-                )
+                and (rare is None or names.count_rarest(mention.at, mention.size) <= rare)
             )
     meant, unclear = _select_longest(mentions, taken, cap)
     for alike in unclear:

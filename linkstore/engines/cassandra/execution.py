@@ -246,26 +246,26 @@ class Executor:
 
     def _run_all(self, requests: Requests) -> Operation[list[list[Row]]]:
         """Run statements whose texts are prepared, or prepare texts."""
-        flight, inbox = StatementBatch(requests, self._guardrails), Completions()
+        batch, completions = StatementBatch(requests, self._guardrails), Completions()
         levels = {statement.level for statement in requests.statements}
         limit = self._writing if "write" in levels else self._reading
-        while flight.ready or flight.running or flight.failed:
-            if flight.failed and not flight.running:
-                yield from _pause(flight.turn_back(limit))
+        while batch.ready or batch.running or batch.failed:
+            if batch.failed and not batch.running:
+                yield from _pause(batch.turn_back(limit))
             now = time.monotonic()
-            while flight.ready and not flight.failed and len(flight.running) < limit.at(now):
-                attempts = flight.ready.popleft()
-                self._send(attempts, inbox, flight)
-                flight.running.add(attempts)
-            soonest = min(min(attempts.expires, attempts.hedges) for attempts in flight.running)
-            yield from call(inbox.wait, inbox.arrive, max(0.0, soonest - time.monotonic()))
-            self._keep_time(flight.running, time.monotonic())
-            while inbox.items:
-                self._take(flight, *inbox.items.popleft())
-        return flight.answers
+            while batch.ready and not batch.failed and len(batch.running) < limit.at(now):
+                attempts = batch.ready.popleft()
+                self._send(attempts, completions, batch)
+                batch.running.add(attempts)
+            soonest = min(min(attempts.expires, attempts.hedges) for attempts in batch.running)
+            yield from call(completions.wait, completions.arrive, max(0.0, soonest - time.monotonic()))
+            self._keep_time(batch.running, time.monotonic())
+            while completions.items:
+                self._take(batch, *completions.items.popleft())
+        return batch.answers
 
-    def _send(self, attempts: Attempts, inbox: Completions, flight: StatementBatch) -> None:
-        """Send a statement without waiting for its answer, which goes to the inbox.
+    def _send(self, attempts: Attempts, completions: Completions, batch: StatementBatch) -> None:
+        """Send a statement without waiting for its answer, which goes to the completions.
 
         The request has no timeout, because the driver makes a timer for each, and wakes its thread for it:
         see :meth:`_keep_time`.
@@ -273,20 +273,20 @@ class Executor:
         now = time.monotonic()
         attempts.since = attempts.since or now
         options = self._options[attempts.statement.level]
-        left = options.deadline - flight.lost.at(attempts.since, now)
+        left = options.deadline - batch.lost.at(attempts.since, now)
         attempts.expires = now + max(_MIN_ATTEMPT_SECONDS, min(options.timeout, left))
         attempts.hedges = now + self._patience if attempts.statement.level != "schema" else math.inf
         try:
             future = self._make_request(attempts)
         except (AttributeError, TypeError, ValueError) as error:  # the first for a text that is not a str
             message = (
-                f"could not {flight.requests.what}: a value does not fit its column in Cassandra: {error}"
+                f"could not {batch.requests.what}: a value does not fit its column in Cassandra: {error}"
             )
             raise BackendError(message) from error
         attempts.future = future
         future.query_plan = self._silent.plan(future.query_plan, now)
         future.send_request()
-        put = partial(inbox.put, attempts, future)
+        put = partial(completions.put, attempts, future)
         future.add_callbacks(partial(put, False), partial(put, True))
 
     def _make_request(self, attempts: Attempts) -> Any:
@@ -336,42 +336,42 @@ class Executor:
         return bound
 
     def _take(
-        self, flight: StatementBatch, attempts: Attempts, future: Any, is_error: bool, result: Any
+        self, batch: StatementBatch, attempts: Attempts, future: Any, is_error: bool, result: Any
     ) -> None:
         """Take the result of a request: rows, perhaps with more to ask for, or an error."""
         if attempts.future is not future:
             return  # the driver may call twice for one request
         attempts.future = None
-        flight.running.discard(attempts)
+        batch.running.discard(attempts)
         future.clear_callbacks()  # which refer to it: so it is freed without the garbage collector
         if not is_error and attempts.statement.level == "prepare":
             self._keep_prepared(attempts.statement.cql, result)
             return
         if not is_error:
-            flight.take_page(attempts, future, result or [])
+            batch.take_page(attempts, future, result or [])
             return
         fault, host = diagnose(result), getattr(future, "coordinator_host", None)
         rows = getattr(getattr(future, "query", None), "fetch_size", None)
         if allowed := self._guardrails.adapt(attempts.statement, fault.guardrail, rows or 0):
-            flight.ready.extendleft(replace(attempts, statement=part) for part in allowed)
+            batch.ready.extendleft(replace(attempts, statement=part) for part in allowed)
             return
-        flight.wait = max(flight.wait, self._find_wait(attempts, fault, result, flight, host))
-        flight.overload |= fault.overload
-        flight.failed.append(attempts)
+        batch.wait = max(batch.wait, self._find_wait(attempts, fault, result, batch, host))
+        batch.overload |= fault.overload
+        batch.failed.append(attempts)
 
     def _find_wait(
-        self, attempts: Attempts, fault: Fault, error: BaseException, flight: StatementBatch, host: object
+        self, attempts: Attempts, fault: Fault, error: BaseException, batch: StatementBatch, host: object
     ) -> float:
         """Return the seconds until the next attempt of what failed.
 
         Raises:
             BackendError: If there is no further attempt. It names the nodes, operation, cause and advice.
         """
-        what = flight.requests.what
+        what = batch.requests.what
         if self.session.is_shutdown:
             raise self._make_ended_error(what) from error
         attempts.failures[fault.tries] += 1
-        tries, spent = attempts.failures.total(), flight.lost.at(attempts.since, time.monotonic())
+        tries, spent = attempts.failures.total(), batch.lost.at(attempts.since, time.monotonic())
         wait = compute_backoff(tries)
         late = spent + wait + _MIN_ATTEMPT_SECONDS > self._options[attempts.statement.level].deadline
         if late or attempts.failures[fault.tries] >= fault.tries:

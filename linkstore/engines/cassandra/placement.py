@@ -37,6 +37,8 @@ class SilentNodes:
 
     def plan(self, nodes: Iterable[Any], now: float) -> Iterator[Any]:
         """Return the nodes to ask, one after another, the silent ones last."""
+        if not self._until:
+            return iter(nodes)
         return iter(sorted(nodes, key=lambda node: self._until.get(node, now) > now))
 
     def ask_another(self, request: Any, now: float) -> None:

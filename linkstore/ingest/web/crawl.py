@@ -132,7 +132,7 @@ class UrlOutcomes:
 
     def __init__(self) -> None:
         self._ends: dict[str, str | None] = {}
-        self._list_aliases: dict[str, dict[str, str]] = {}
+        self._moved: dict[str, dict[str, str]] = {}
 
     def __contains__(self, key: str) -> bool:
         return key in self._ends
@@ -164,10 +164,10 @@ class UrlOutcomes:
             target: The key of what it leads to, not one that leads back here.
         """
         final = self.final(target)
-        names = {**self._list_aliases.pop(key, {}), key: url}
+        names = {**self._moved.pop(key, {}), key: url}
         for name in names:
             self._ends[name] = final
-        self._list_aliases.setdefault(final, {}).update(names)
+        self._moved.setdefault(final, {}).update(names)
 
     def final(self, key: str) -> str:
         """Return the last URL that a URL is known to lead to, itself if it leads to no other."""
@@ -177,7 +177,7 @@ class UrlOutcomes:
 
     def list_aliases(self, key: str) -> dict[str, str]:
         """Return the URLs that lead to a page, by key."""
-        return dict(self._list_aliases.get(key, {}))
+        return dict(self._moved.get(key, {}))
 
 
 class Crawl:
@@ -229,8 +229,8 @@ class Crawl:
         self._pending: set[str] = set()
         self._requests = 0
         self._heeds_noindex = not settings.ignore_noindex
-        records = (entry for entry in self._known.values() if entry[1] is not None)
-        self._queue = TitleQueue(settings.limits, ((url, record) for url, record in records if record))
+        records = ((url, record) for url, record in self._known.values() if record is not None)
+        self._queue = TitleQueue(settings.limits, records)
         self.unwanted = 0
         """How many pages were left out because they ask not to be indexed."""
 
