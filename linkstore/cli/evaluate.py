@@ -134,10 +134,11 @@ def calibrate(
         proposal = None if calibration is None else calibration.min_similarity
         weight = _estimate_weight(opened_store)
         if save and proposal is not None:
-            opened_store.set_min_similarity(proposal)
+            opened_store.configure(min_similarity=proposal)
         if save and weight is not None:
-            opened_store.set_lexical_weight(weight.weight)
-        recorded, used = opened_store.min_similarity, opened_store.lexical_weight
+            opened_store.configure(lexical_weight=weight.weight)
+        settings = opened_store.search_settings
+        recorded, used = settings.min_similarity, settings.lexical_weight
     if json:
         words = {"lexical_weight": used, "estimate": None if weight is None else weight.to_dict()}
         floor = {"min_similarity": None} if calibration is None else calibration.to_dict()
@@ -173,17 +174,17 @@ def _estimate_weight(store: LinkStore) -> LexicalWeight | None:
     try:
         return estimate_lexical_weight(store)
     except EvaluationError as error:
-        note(f"the weight of words stays {store.lexical_weight:g}: {error}")
+        note(f"the weight of words stays {store.search_settings.lexical_weight:g}: {error}")
         return None
 
 
 def _remove_defaults(store: LinkStore) -> None:
     """Remove the minimum similarity and the weight of words that a store records."""
-    before = store.min_similarity
-    store.set_min_similarity(None)
-    store.set_lexical_weight(None)
+    before = store.search_settings.min_similarity
+    store.configure(min_similarity=None)
+    store.configure(lexical_weight=None)
     outcome = "no minimum similarity was recorded" if before is None else f"removed the minimum of {before:g}"
-    note(f"{outcome}; words have the weight {store.lexical_weight:g}")
+    note(f"{outcome}; words have the weight {store.search_settings.lexical_weight:g}")
 
 
 def profile(

@@ -90,7 +90,11 @@ def _look_up_documents(store: CoreStore, name: str) -> list[Document]:
 def _find_pages_ending(store: CoreStore, name: str) -> list[str]:
     """Return the pages whose URL ends with a name of whole parts of the path, which may lack the suffix."""
     wanted = _fold_url(name).strip("/")
-    return sorted(page for page in store.pages() if _has_ending(_fold_url(page), wanted)) if wanted else []
+    return (
+        sorted(page for page in store.pages.digests() if _has_ending(_fold_url(page), wanted))
+        if wanted
+        else []
+    )
 
 
 def _has_ending(page: str, wanted: str) -> bool:
@@ -189,7 +193,7 @@ def links(
             return
         entries = []
         for document in find_documents(opened_store, name, by_ending=True):
-            near = opened_store.neighbours(document.id or "")
+            near = opened_store.links.neighbours(document.id or "")
             entries.append(
                 {
                     "id": document.id,
@@ -255,8 +259,8 @@ def suggest(
         apply: Write them as links of the kind 'suggested', which a search follows only by name.
     """
     with open_core_store(store) as opened_store:
-        suggestions = opened_store.suggest_links(k)
-        changed = opened_store.add_suggested_links(suggestions) if apply else 0
+        suggestions = opened_store.links.suggest(k)
+        changed = opened_store.links.accept(suggestions) if apply else 0
     if json:
         write_json(suggestions)
     else:
