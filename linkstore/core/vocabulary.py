@@ -72,7 +72,7 @@ class Vocabulary:
         return Vocabulary(kinds=kinds, fields=fields, link_fields=link_fields)
 
 
-def collect_names(metadata: Mapping[str, Any], links: Sequence[Link]) -> Vocabulary:
+def collect_names(metadata: Iterable[str], links: Sequence[Link]) -> Vocabulary:
     """Return the names that a document with this metadata and these links uses."""
     kinds = frozenset(map(attrgetter("kind"), links))
     link_fields = frozenset(chain.from_iterable(filter(None, map(attrgetter("data"), links))))

@@ -158,10 +158,10 @@ class Backend(StorageEngine):
 
 def collect_record_names(records: Iterable[Record]) -> Vocabulary:
     """Return the names that records use."""
-    fields = dict[str, None]()
+    fields = set[str]()
     links: list[Link] = []
     for record in records:
-        fields.update(dict.fromkeys(record.metadata))
+        fields.update(record.metadata)
         links += record.links
     return collect_names(fields, links)
 
