@@ -56,7 +56,7 @@ from linkstore.store.base import PATIENCE, retry
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
 
-PIPELINE_VERSION: Final = 16
+PIPELINE_VERSION: Final = 1
 """Raised whenever the same page would give other documents, so that all are read again."""
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""
