@@ -326,7 +326,7 @@ class _IngestRun:
         if (chosen := self.chosen) is not None:
             about //= chosen.count
             offers = (offer for offer in offers if chosen.has(offer.name))
-        with closing(self.ahead.pages(offers, last.lacks, about)) as read:
+        with closing(self.ahead.pages(offers, last.lacks)) as read:
             for done, (offered, page) in enumerate(read, start=1):
                 name = offered.name
                 url = source.site.place(name)
