@@ -88,7 +88,7 @@ def estimate_depth(page: bytes) -> int:
 
 
 class _OpenFormatting:
-    """Formatting elements that were not closed, which a parser opens again."""
+    """Formatting elements that a parser opens again, until they are closed."""
 
     def __init__(self) -> None:
         self._open: defaultdict[bytes, list[bytes]] = defaultdict(list)
