@@ -116,8 +116,6 @@ class LinkDataCases(Cases):
         met = probe.met(["x", "y"], links=SINCE, take=2)
         assert (met.of, met.raw.filtered_links) == ({"x": ["c", "d"], "y": ["e"]}, 3)
         assert met.sizes == {"x": 5, "y": 2}
-        best = probe.met(["x", "y"], links=SINCE, take=2, best=1)
-        assert best.of == met.of
 
     def test_hubs_are_counted_before_the_links_are_filtered(self, probe: Probe) -> None:
         """[M-3, M-11] Keep a hub a hub, however few members pass, and count none of its links."""
