@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Any, Final, cast
+from unittest.mock import patch
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -14,7 +15,7 @@ from langchain_core.embeddings import Embeddings
 from linkstore import Link, LinkStore, add_links
 from linkstore.context import ContextCompiler, Decay
 from linkstore.context.candidates import Selection
-from linkstore.strategies import PageRank, Similarity, Strategy
+from linkstore.strategies import PageRank, Similarity, Strategy, pagerank
 
 Row = dict[str, Any]
 _PLACES: Final = ("Oslo", "Lima", "Cairo", "Hanoi", "Quito", "Riga", "Accra", "Dhaka", "Turin", "Perth")
@@ -65,18 +66,18 @@ def ablation(embedding: Embeddings, seed: int = 0) -> list[Row]:
     documents = [one for _, chain in chains for one in chain]
     documents += [_distractor(number) for number in range(400)]
     chance.shuffle(documents)
-    ways: Mapping[str, Strategy | None] = {
-        "vector": Similarity(),
-        "graph": PageRank(first_stage_weight=0.0),
-        "both": None,
-    }
+    ways: Mapping[str, Strategy | None] = {"vector": Similarity(), "graph": PageRank(), "both": None}
     with LinkStore.open(":memory:", embedding) as store:
         store.add_documents(documents)
-        return [
-            {"search, tokens": f"{name}, {budget}", **_chains_found(store, strategy, budget, chains)}
-            for name, strategy in ways.items()
-            for budget in (80, 200, 400)
-        ]
+        rows = []
+        for name, strategy in ways.items():
+            weight = 0.0 if name == "graph" else pagerank.FIRST_STAGE_WEIGHT
+            with patch.object(pagerank, "FIRST_STAGE_WEIGHT", weight):
+                rows += [
+                    {"search, tokens": f"{name}, {budget}", **_chains_found(store, strategy, budget, chains)}
+                    for budget in (80, 200, 400)
+                ]
+        return rows
 
 
 _CHAINS: Final = 24

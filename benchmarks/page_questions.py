@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from _report import add_data, add_output, listed
 from _site import unpack_site
@@ -21,7 +22,7 @@ from _vector_cache import make_encoder
 
 from linkstore import LinkStore
 from linkstore.ingest import FolderSource, index
-from linkstore.strategies import Eager, PageRank, Similarity, Strategy, Words
+from linkstore.strategies import Eager, PageRank, Similarity, Strategy, Words, pagerank
 
 DEPTH: Final = 200
 """So many hits are looked at for ten distinct pages."""
@@ -29,12 +30,17 @@ AMONG: Final = (1, 5, 10)
 CONTENDERS: Final[Mapping[str, Strategy]] = {
     "dense": Similarity(),
     "BM25": Words(),
-    "dense+BM25": PageRank(kinds=(), named=0, page_weight=0.0, page_fade=1.0),
-    "first stage with pages, no walk": PageRank(damping=0.0),
-    "default without pages": PageRank(page_weight=0.0, page_fade=1.0),
+    "dense+BM25": PageRank(depth=0),
+    "first stage with pages, no walk": PageRank(),
+    "default without pages": PageRank(),
     "Eager": Eager(),
     "default": PageRank(),
 }
+CONSTANTS: Final[Mapping[str, Mapping[str, float]]] = {
+    "first stage with pages, no walk": {"DAMPING": 0.0},
+    "default without pages": {"PAGE_WEIGHT": 0.0, "PAGE_FADE": 1.0},
+}
+"""Constants of PageRank that a contender has otherwise."""
 Asked = Sequence[tuple[str, frozenset[str]]]
 
 
@@ -72,7 +78,8 @@ def read_page_questions(data: Path) -> Asked:
 
 
 def _row(name: str, store: LinkStore, strategy: Strategy, asked: Asked) -> dict[str, Any]:
-    ranks = [_ranks(store, strategy.with_k(DEPTH), *one) for one in asked]
+    with patch.multiple(pagerank, **CONSTANTS.get(name, {})):
+        ranks = [_ranks(store, strategy.with_k(DEPTH), *one) for one in asked]
     shares = [
         [100 * sum(rank[of] < among for rank in ranks) / len(ranks) for among in AMONG] for of in (0, 1)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+from unittest.mock import patch
 
 import numpy as np
 from graph_retriever.strategies import Eager as PeerEager
@@ -19,15 +20,16 @@ from typing_extensions import override
 
 from linkstore import LinkStore, get_links
 from linkstore.embeddings.encoder import Encoder
-from linkstore.strategies import PageRank, Similarity, Strategy, Words
+from linkstore.strategies import PageRank, Similarity, Strategy, Words, pagerank
 
 DEPTH: Final = 100
 """Number of documents that each system ranks."""
+WALKLESS: Final = "linkstore without links"
 STRATEGIES: Final[Mapping[str, Strategy]] = {
     "BM25": Words(),
     "dense": Similarity(),
-    "dense+BM25": PageRank(kinds=(), named=0, page_weight=0.0, page_fade=1.0),
-    "linkstore without links": PageRank(damping=0.0),
+    "dense+BM25": PageRank(depth=0),
+    WALKLESS: PageRank(),
     "linkstore": PageRank(),
 }
 System = Callable[[str], list[str]]
@@ -85,6 +87,7 @@ class IndexedAdapter(InMemoryAdapter):
 def make_systems(store: LinkStore, documents: Sequence[Document], encoder: Encoder) -> dict[str, System]:
     """Return the systems over the documents of a store, by name."""
     found: dict[str, System] = {name: _ask_store(store, one) for name, one in STRATEGIES.items()}
+    found[WALKLESS] = patch.object(pagerank, "DAMPING", 0.0)(found[WALKLESS])
     memory = InMemoryVectorStore(Vectors(encoder))
     memory.add_documents([_make_peer_document(one) for one in documents])
     peer = IndexedAdapter(memory)

@@ -270,7 +270,7 @@ def _prepare_indexing(
 MOST_CONCURRENT: Final = 8
 LONGEST_FACT: Final = 2_000
 """Characters of a fact. What is longer is malformed: a passage, or a model that repeats itself."""
-_PROMPT_VERSION: Final = 2
+_PROMPT_VERSION: Final = 1
 """Raised when the prompt changes, so that facts are extracted anew."""
 _INSTRUCTIONS: Final = """\
 Break a passage into atomic facts, for an index that finds passages by what they say.

@@ -15,13 +15,13 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from concurrent.futures import CancelledError as FutureError
+from contextlib import suppress
 from http import HTTPStatus
 from threading import Thread
-from typing import Any, Final, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import anyio
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
@@ -41,37 +41,13 @@ from linkstore.core.http_server import (
     run_server,
 )
 
+if TYPE_CHECKING:
+    import anyio
+
 _NO_JSON: Final = "the line is not valid JSON"
 _NO_REQUEST: Final = "the line is not a valid JSON-RPC 2.0 message in Unicode"
-
-
-class ClientLines:
-    """The lines of a client that are messages, for the SDK; other lines are answered here.
-
-    Args:
-        lines: Of the client.
-    """
-
-    def __init__(self, lines: TextIO) -> None:
-        self._lines = anyio.wrap_file(lines)
-        self._send: Callable[[SessionMessage], Awaitable[None]] | None = None
-        self._ready = anyio.Event()
-
-    def answer_by(self, send: Callable[[SessionMessage], Awaitable[None]]) -> None:
-        """Send the errors by this function."""
-        self._send = send
-        self._ready.set()
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        """Yield the lines that are messages."""
-        async for line in self._lines:
-            error = find_line_error(line)
-            if error is None:
-                yield line
-                continue
-            await self._ready.wait()
-            if self._send is not None:
-                await self._send(SessionMessage(error))
+_LINES_AHEAD: Final = 16
+AnswerLine = Callable[[SessionMessage], Awaitable[None]]
 
 
 def find_line_error(line: str) -> JSONRPCError | None:
@@ -168,44 +144,46 @@ def serve_stdio(server: Server[Any]) -> None:
 
 
 async def _serve_stdio(server: Server[Any]) -> None:
-    with _forward_input() as (lines, end):
-        serving = asyncio.create_task(_serve_lines(server, lines))
-        try:
-            await asyncio.shield(serving)
-        except asyncio.CancelledError:
-            end()
-            await serving
-            raise
-
-
-async def _serve_lines(server: Server[Any], lines: TextIO) -> None:
-    heard = ClientLines(lines)
-    async with stdio_server(stdin=cast("anyio.AsyncFile[str]", heard)) as (read, write):
-        heard.answer_by(write.send)
+    answer: asyncio.Future[AnswerLine] = asyncio.get_running_loop().create_future()
+    lines = cast("anyio.AsyncFile[str]", _read_messages(answer))
+    async with stdio_server(stdin=lines) as (read, write):
+        answer.set_result(write.send)
         await server.run(read, write, server.create_initialization_options())
 
 
-@contextmanager
-def _forward_input() -> Iterator[tuple[TextIO, Callable[[], None]]]:
-    """Yield standard input, and a function that ends it.
+async def _read_messages(answer: asyncio.Future[AnswerLine]) -> AsyncIterator[str]:
+    """Yield the lines of the client that are messages, and answer the others."""
+    async for line in _read_lines():
+        error = find_line_error(line)
+        if error is None:
+            yield line
+        else:
+            await (await answer)(SessionMessage(error))
 
-    Nothing else ends a thread waiting for a line.
+
+async def _read_lines() -> AsyncIterator[str]:
+    """Yield the lines of standard input, read by a thread that nothing waits for.
+
+    The SDK waits for the thread that waits for a line, so an interrupt would end no server before its client.
     """
-    source, sink = socket.socketpair()
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[str] = asyncio.Queue(_LINES_AHEAD)
 
-    def end() -> None:
-        with suppress(OSError):  # it has ended
-            sink.shutdown(socket.SHUT_RDWR)
+    def put(line: str) -> None:
+        asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
 
-    def forward() -> None:
-        with suppress(OSError):  # the server has ended
-            while data := os.read(sys.stdin.fileno(), 65536):
-                sink.sendall(data)
-        end()
+    def read() -> None:
+        with (
+            suppress(RuntimeError, FutureError),  # the server has ended
+            os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8", errors="replace") as source,
+        ):
+            for line in source:
+                put(line)
+            put("")
 
-    with source, sink, source.makefile("r", encoding="utf-8", errors="replace") as lines:
-        Thread(target=forward, name="linkstore-mcp-input", daemon=True).start()
-        yield lines, end
+    Thread(target=read, name="linkstore-mcp-input", daemon=True).start()
+    while line := await lines.get():
+        yield line
 
 
 def make_endpoint(server: Server[Any], limits: HttpLimits | None = None) -> Endpoint:

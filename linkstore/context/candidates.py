@@ -119,7 +119,7 @@ class CompilerSettings:
             k = min(k * self.budget // max(1, sum(counts)) + k, MOST_CANDIDATES)
         if self.strategy is None and isinstance(default, PageRank) and held > default.start_k:
             starts = min(STARTS_PER_DOCUMENT * held, MOST_STARTS)
-            strategy = replace(default, start_k=starts, pool=max(default.pool, k // 2))
+            strategy = replace(default, start_k=starts)
         same = strategy is (self.strategy or default) and k == (self.candidates or DEFAULT_CANDIDATES)
         return None if same else (strategy, k)
 

@@ -15,7 +15,6 @@ import orjson
 from linkstore.core.arguments import MAX_NESTING, is_too_deep, quote_value
 from linkstore.errors import DocumentError
 
-
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 """The types of values that hold no others."""
 

@@ -80,7 +80,7 @@ class ReachedMembers:
     Args:
         group: (m,) positions in the fetch's ``groups``.
         refs: (m,) documents.
-        similarity: (m,) similarity to the question; beyond the ``best``, estimates in no particular order.
+        similarity: (m,) similarity to the question.
         weight: (m,) weights of the documents' links.
         sizes: (g,) documents on that side of each group, counted to at most cap + 1.
         filtered: Number of members that the filter excluded.
@@ -184,11 +184,7 @@ class Members(Fetch[ReachedMembers]):
     it contributes no documents. ``exclude`` lists documents to leave out. The answer has only documents with
     a link to the group, on that side, whose data pass ``links``.
 
-    ``best`` says that the plan uses only the ``best`` documents by score: the answer is exact for them, and
-    the similarities of others may be estimates that rank below them. The score is the similarity damped by a
-    weight, as in
-    :func:`~linkstore.core.arrays.damp_similarity`: the weight of the path to the group (``strength``, (g,))
-    times the weight of the document's link.
+    A backend may choose the ``take`` documents by estimates of their similarity, as it may find the nearest.
     """
 
     groups: Ints
@@ -199,8 +195,6 @@ class Members(Fetch[ReachedMembers]):
     exclude: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     filter: Condition = EVERYTHING
     links: Condition = EVERYTHING
-    strength: Floats | None = None
-    best: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,16 +282,11 @@ def rank_best(scores: Floats, take: int) -> Ranking:
 
 def rank_by_group(groups: Ints, scores: Floats) -> Ranking:
     """Return positions ordered by group, then score descending, then id."""
-    order, ordered = sort_by_group(groups, scores)
+    order, ordered = _sort_keys((groups << 32) + _invert_scores(scores), int(groups.max(initial=0)))
     tied = mark_ties(ordered)
     if tied.any():
         order = yield from _break_ties(order, -scores[order], tied, groups[order])
     return order
-
-
-def sort_by_group(groups: Ints, scores: Floats) -> tuple[Ints, Ints]:
-    """Return the order by group, then score descending, and keys in this order, the same where both are."""
-    return _sort_keys((groups << 32) + _invert_scores(scores), int(groups.max(initial=0)))
 
 
 def select_by_group(groups: Ints, scores: Floats, take: int, ids: Callable[[Ints], list[str]]) -> Ints:

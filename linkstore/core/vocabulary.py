@@ -7,11 +7,11 @@ refused, or has a reason for finding nothing.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.text import is_unicode

@@ -28,7 +28,7 @@ DEFAULT: Final = "pagerank"
 
 
 def _make_hybrid() -> Strategy:
-    return PageRank(kinds=(), named=0, page_weight=0.0, page_fade=1.0)
+    return PageRank(depth=0)
 
 
 _FACTORIES: Final[Mapping[str, Callable[[], Strategy]]] = {

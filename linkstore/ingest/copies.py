@@ -9,7 +9,7 @@ in the HTML. If not, both are pages.
 
 A page repeats a book if the paragraphs of several other pages are in it, and next to nothing else: mdBook's
 ``print.html``, a manual "on one page" beside its chapters. It is left out, since it would be the answer to
-every question. That a page asks search engines not to index it (``noindex``) is no reason by itself: it is
+every question. Whether a page asks search engines not to index it (``noindex``) says nothing of that: it is
 said of private sites, of old versions, and of reference pages that stand on other sites too.
 
 DocBook gives each picture a page "Long Description", ``ld-….html``, which next to nothing is on.
@@ -36,7 +36,7 @@ from urllib.parse import urljoin
 import xxhash
 
 from linkstore.extract.blocks import count_letters
-from linkstore.extract.html import decode_html, find_canonical_href, forbids_indexing, parse_html
+from linkstore.extract.html import decode_html, find_canonical_href, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.files import Listing, PageFile
 from linkstore.ingest.folders import Folder
@@ -55,12 +55,10 @@ _LARGEST: Final = 16 * 2**20
 _LINK: Final = re.compile(rb"\b(?:href|src|url)\s*+=\s*+[\"']?+([^\"'\s>#][^\"'\s>]*+)", re.IGNORECASE)
 """A link to another page; ``url`` is that of a page that only redirects."""
 _NAMED: Final = 3
-_HEAD: Final = 16 * 2**10
 _LEAST_BOOK: Final = 32 * 2**10
 """Bytes of a page that may repeat a book."""
-_PART: Final = 1 / 4
-_PART_NOINDEX: Final = 1 / 100
-"""How large it is at least, beside all other pages of its folder; less if it asks not to be indexed."""
+_PART: Final = 1 / 10
+"""How large it is at least, beside all other pages of its folder, so that few pages are compared with all."""
 _FEWEST_REPEATED: Final = 5
 _REPEATED: Final = 0.99
 """How much of it other pages say."""
@@ -254,23 +252,21 @@ def find_books(sizes: Mapping[str, int], read: Callable[[str, int], bytes]) -> I
             below[path] += size
     books: set[str] = set()
 
-    @lru_cache(_KEPT)  # many pages of a site may ask not to be indexed
+    @lru_cache(_KEPT)  # a folder may have several books
     def read_paragraphs(page: str) -> Mapping[int, int]:
         return _read_paragraphs(read(page, _LARGEST))
 
-    for page in sorted(sizes, key=lambda size: -sizes[size]):
+    for page in sorted(sizes, key=lambda path: -sizes[path]):
         size, folder = sizes[page], dirname(page)
         if size < _LEAST_BOOK:
             return
-        part = size / max(1, below[folder] - size)
-        if basename(page).startswith("index.") or part < _PART_NOINDEX:
+        if basename(page).startswith("index.") or size < _PART * (below[folder] - size):
             continue
-        if part >= _PART or forbids_indexing(parse_html(read(page, _HEAD))):
-            lead = f"{folder}/" if folder else ""
-            inside = [size for size in sizes if size.startswith(lead) and size not in books and size != page]
-            if _repeats(read_paragraphs(page), map(read_paragraphs, inside)):
-                books.add(page)
-                yield page
+        lead = f"{folder}/" if folder else ""
+        inside = [path for path in sizes if path.startswith(lead) and path not in books and path != page]
+        if _repeats(read_paragraphs(page), map(read_paragraphs, inside)):
+            books.add(page)
+            yield page
 
 
 def _repeats(own: Mapping[int, int], others: Iterable[Mapping[int, int]]) -> bool:

@@ -57,7 +57,7 @@ from linkstore.store.pages import StorePages
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
 
-PIPELINE_VERSION: Final = 16
+PIPELINE_VERSION: Final = 1
 """Raised whenever the same page would give other documents, so that all are read again."""
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""
@@ -327,7 +327,7 @@ class _IngestRun:
         if (chosen := self.chosen) is not None:
             about //= chosen.count
             offers = (offer for offer in offers if chosen.has(offer.name))
-        with closing(self.ahead.pages(offers, last.lacks, about)) as read:
+        with closing(self.ahead.pages(offers, last.lacks)) as read:
             for done, (offered, page) in enumerate(read, start=1):
                 name = offered.name
                 url = source.site.place(name)

@@ -42,20 +42,15 @@ SECONDS_A_PAGE: Final = 10.0
 """A page that takes more processor time to read is given up."""
 _PATIENCE_A_PAGE: Final = 12
 """So many times as long by the clock, for pages that wait, or a machine with much else to do."""
-PATIENCE: Final = 1.0
-"""Seconds of reading after which processes are started; that takes each of them half a second."""
-_GLIMPSE: Final = 0.1
-"""Seconds of reading that tell how long the rest will take, where a source says how many pages it has."""
-_MUCH: Final = 3.0
-"""Seconds that the rest is to take for processes to be started earlier."""
+PATIENCE: Final = 0.5
+"""Seconds of reading after which processes are started: as long as it takes each of them to start."""
 LARGEST_HERE: Final = 2**20
 """Bytes of a page that is read here, which takes some seconds at worst. What is larger has a process, and so
 a limit, even if there is little else to read."""
-_WAITING: Final = 4
+_WAITING: Final = 3
 """Messages sent ahead, for each process."""
-_SECONDS_A_MESSAGE: Final = 0.01
-"""Reading the pages of a message should take about as long: sending it takes half a millisecond."""
-_PAGES_A_MESSAGE: Final = 16
+_PAGES_A_MESSAGE: Final = 8
+"""Pages that are sent at once: sending takes half a millisecond, as long as it takes to read a short page."""
 _TRIES: Final = 2
 """How often a page is read alone that ended its process, or whose process somebody else ended."""
 _SECONDS_TO_START: Final = 60.0
@@ -154,13 +149,12 @@ class ReadAhead:
         self._jobs = count_cores() if jobs is None else jobs
         self._pool = ReadingPool(self._jobs, named, linkers.site)
         self._able = len(named) == len(links) and bool(sys.executable) and not hasattr(sys, "frozen")
-        self._spent, self._read_here = 0.0, 0
-        self._offered = 0
+        self._spent = 0.0
         self._together = 0
         """How many pages are sent at once; 0 while there is not enough to read for processes."""
 
     def pages(
-        self, offers: Iterator[Offer], is_new: Callable[[SourcePage], bool], about: int = 0
+        self, offers: Iterator[Offer], is_new: Callable[[SourcePage], bool]
     ) -> Generator[tuple[Offer, ReadPage | None], None, None]:
         """Yield each offer in order, with the page that was read, or None if it is not to be read.
 
@@ -169,7 +163,6 @@ class ReadAhead:
         Args:
             offers: Of the source.
             is_new: Whether a page is to be read.
-            about: How many pages there are, 0 if that is not known.
 
         Raises:
             LinkStoreError: As :func:`read_page`.
@@ -184,29 +177,22 @@ class ReadAhead:
                 except Exception:
                     yield from self._read(pending, 0)
                     raise
-                self._offered += 1
                 new = offered if isinstance(offered, SourcePage) and is_new(offered) else None
-                pending.append((offered, new, None if new is None else self._send(new, about)))
+                pending.append((offered, new, None if new is None else self._send(new)))
                 yield from self._read(pending, self._jobs * _WAITING * self._together)
             yield from self._read(pending, 0)
         finally:
             self._pool.close()
 
-    def _send(self, page: SourcePage, about: int) -> _Sent | None:
+    def _send(self, page: SourcePage) -> _Sent | None:
         """Have a process read a page, if it is large, or there is enough to read for processes."""
         if not self._able:
             return None
-        if not self._together and self._jobs > 1 and self._has_much(about):
-            rate = self._read_here / self._spent if self._spent else 0.0
-            self._together = max(1, min(_PAGES_A_MESSAGE, int(_SECONDS_A_MESSAGE * rate)))
+        if self._jobs > 1 and self._spent >= PATIENCE:
+            self._together = _PAGES_A_MESSAGE
         if not self._together and page.size <= LARGEST_HERE:
             return None
         return self._pool.send(page, self._together)
-
-    def _has_much(self, about: int) -> bool:
-        """Say whether there is enough to read for processes, by what was read so far."""
-        left = self._spent * (about - self._offered)
-        return self._spent >= PATIENCE or (self._spent >= _GLIMPSE and left >= _MUCH * self._offered)
 
     def _read(
         self, pending: deque[tuple[Offer, SourcePage | None, _Sent | None]], waiting: int
@@ -219,7 +205,6 @@ class ReadAhead:
                 begun = perf_counter()
                 page = read_page(new.url, new.read, self._linkers)
                 self._spent += perf_counter() - begun
-                self._read_here += 1
             yield offered, page
 
 

@@ -1,8 +1,8 @@
 """Writes documents from any number of processes into one store: tasks of Dask, Ray, Spark or a job scheduler.
 
 A :class:`Writer` holds no connection, so it can be pickled and sent to other processes, each of which opens
-the store once. What is stored follows from the rows alone: writing them again, in other batches, at the same
-time or after a failure, leaves the store as writing them once does.
+the store once. What is stored follows from the documents alone: writing them again, in other batches, at the
+same time or after a failure, leaves the store as writing them once does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from uuid import uuid4
@@ -23,28 +22,21 @@ import xxhash
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import (
-    MAX_NESTING,
     MAX_SETTING,
     as_path,
-    is_too_deep,
     make_argument_error,
-    quote_value,
     require_at_least,
     require_having,
-    require_list,
     require_within,
 )
 from linkstore.core.arrays import Floats, Ints, as_matrix, cosine_similarities, normalize_vectors
 from linkstore.core.documents import check_id
 from linkstore.core.plans import Ids, Members, Plan, Resolve, Side, ask
 from linkstore.core.processes import Lock
-from linkstore.core.urls import Site
 from linkstore.embeddings.names import get_embedding
 from linkstore.engines.contract import WriteCounts
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import ArgumentError, DocumentError, LinkError, StoreNotFoundError
-from linkstore.ingest.jsonlines import ROW_KEYS, make_row_document
-from linkstore.ingest.notes.frontmatter import NotPlainError, make_plain
 from linkstore.ingest.relink import Relinked, link_corpus
 from linkstore.store.base import PATIENCE, close_on_failure, retry
 from linkstore.store.documents import prepare_drafts, put_documents
@@ -59,6 +51,7 @@ if TYPE_CHECKING:
     from linkstore.engines.contract import Record
     from linkstore.engines.embedded import EmbeddedSettings
 
+Vectors: TypeAlias = "Floats | Sequence[Sequence[float]]"
 _MOST_OPEN: Final = 4
 """Stores that a process holds open for writers. With one more, the one unused for longest is closed."""
 _LARGEST_GROUP: Final = 100
@@ -84,7 +77,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Writes rows or documents into a store, in whatever process it is used.
+    """Writes documents into a store, in whatever process it is used.
 
     Constructing it makes the store if there is none. Copies of it, which pickling makes, open that store,
     once in each process, and make none: so a path that another machine does not have is an error there.
@@ -96,8 +89,7 @@ class Writer:
     Args:
         place: The store: ``cassandra://host:port/keyspace/table``, or a folder.
         embedding: Its name, or an object that can be pickled. None: that of the store, else wordllama.
-        metadata: Columns that become fields of the metadata of their documents, where they are not null.
-        batch_rows: Most documents that are embedded and written at once.
+        batch_documents: Most documents that are embedded and written at once.
         batch_bytes: Most bytes of their texts, metadata and vectors, unless a single document has more.
         patience: Seconds for which a batch is tried again while others write, or no server answers.
         settings: Those of a new store, as for :meth:`LinkStore.cassandra` or :meth:`LinkStore.open`.
@@ -112,62 +104,84 @@ class Writer:
     place: str | Path
     embedding: str | Embeddings | None = field(default=None, compare=False)
     _: KW_ONLY
-    metadata: Sequence[str] = ()
-    batch_rows: int = 512
+    batch_documents: int = 512
     batch_bytes: int = 4 * 2**20
     patience: float = PATIENCE
     settings: CassandraSettings | EmbeddedSettings | None = None
     _key: str = field(default_factory=lambda: uuid4().hex, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        require_list("names of columns", metadata=self.metadata)
-        require_at_least(1, batch_rows=self.batch_rows, batch_bytes=self.batch_bytes)
+        require_at_least(1, batch_documents=self.batch_documents, batch_bytes=self.batch_bytes)
         require_within(0, MAX_SETTING, patience=self.patience)
         if not isinstance(self.embedding, str | None):
             literal = "the name of an embedding, or an Embeddings object"
             require_having("embed_documents", literal, embedding=self.embedding)
-        if clash := sorted({*ROW_KEYS, VECTOR}.intersection(self.metadata)):
-            raise ArgumentError(f"metadata names {', '.join(clash)}, which rows have for other uses")
         if "://" not in str(self.place):
             if str(self.place) == ":memory:":
                 raise ArgumentError("other processes cannot write into a store in memory; give a folder")
             object.__setattr__(self, "place", str(as_path("place", self.place).absolute()))
         retry(partial(_STORES.get, self, create=True), self.patience)
 
-    def write(self, rows: Iterable[Row], vectors: Floats | None = None) -> WriteCounts:
+    def write(self, documents: Iterable[Document], vectors: Vectors | None = None) -> WriteCounts:
         """Write documents, and return once the store has acknowledged them all.
 
-        A row has the fields of a line of JSON: ``id``, ``text``, and perhaps ``title``, ``url``, ``links``,
-        ``metadata`` and ``answers`` (see :class:`~linkstore.ingest.JsonLinesSource`), a ``vector``, and the
-        columns named in ``metadata``. A list or table is checked as a whole before any of it is written, an
-        iterator batch by batch as it is read. Documents that are stored already are not embedded again.
+        A list is checked as a whole before any of it is written, an iterator batch by batch as it is read.
+        Documents that are stored already are not embedded again.
 
         Args:
-            rows: Documents or rows, such as a list of them, the iterator of a partition, a table of pandas,
-                Arrow or Polars, or a dict of columns.
-            vectors: What the store's embedding gives for the texts, if that is known, in the order of the
-                rows.
+            documents: Each with an id, such as a list of them, or the iterator of a partition.
+            vectors: What the store's embedding gives for the texts, if that is known, of shape (documents,
+                dimension), in their order.
 
         Raises:
-            ArgumentError: If these are no rows.
-            DocumentError: If a row has no id, or that of an earlier row, or cannot be stored.
+            ArgumentError: If these are no documents.
+            DocumentError: If a document has no id, or that of an earlier one, or cannot be stored.
             LinkError: If a link is invalid.
             EmbeddingError: If the embedding or the vectors do not fit the store.
             StoreNotFoundError: If this is another machine, and the store a folder.
             StoreBusyError: If others write into the folder for longer than ``patience``.
             StoreUnavailableError: If no server answers for longer than ``patience``. What was acknowledged
-                stays; write the rows again.
+                stays; write the documents again.
         """
-        batches: Iterable[Batch] = split_rows(
-            rows,
-            vectors,
-            metadata=self.metadata,
-            most_rows=self.batch_rows,
-            most_bytes=self.batch_bytes,
+        batches: Iterable[Batch] = split_documents(
+            documents, vectors, most_documents=self.batch_documents, most_bytes=self.batch_bytes
         )
-        if isinstance(rows, Sized):
+        if isinstance(documents, Sized):
             batches = list(batches)
         return sum((retry(partial(self._write, batch), self.patience) for batch in batches), WriteCounts())
+
+    def write_texts(
+        self,
+        texts: Sequence[str],
+        vectors: Vectors,
+        *,
+        ids: Sequence[str],
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+    ) -> WriteCounts:
+        """Write texts whose vectors are known, as :meth:`write` does with documents.
+
+        Args:
+            texts: The texts.
+            vectors: What the store's embedding gives for them, of shape (texts, dimension).
+            ids: Of the texts.
+            metadatas: Of the texts. Default none.
+
+        Raises:
+            DocumentError: If the lists differ in length, or as for :meth:`write`.
+        """
+        lists = {
+            "texts": texts,
+            "ids": ids,
+            "metadatas": [{}] * len(texts) if metadatas is None else metadatas,
+        }
+        if len({len(values) for values in lists.values()}) > 1:
+            lengths = ", ".join(f"{len(values)} {name}" for name, values in lists.items())
+            raise DocumentError(f"got {lengths}; pass as many of each")
+        documents = [
+            Document(id=id, page_content=text, metadata=dict(metadata))
+            for text, id, metadata in zip(*lists.values(), strict=True)
+        ]
+        return self.write(documents, vectors)
 
     def finish(
         self, counts: Iterable[WriteCounts] = (), *, links: Sequence[str] = (), sample: int = 100
@@ -325,12 +339,6 @@ def _close_in(process: int, backend: Backend) -> None:
 _STORES: Final = _OpenStores()
 
 
-Row: TypeAlias = Document | Mapping[str, Any]
-"""A document, or its fields as those of a line of JSON."""
-VECTOR: Final = "vector"
-"""The field of a row for what the store's embedding gives for its text."""
-
-
 Batch: TypeAlias = tuple[list[Document], Floats | None]
 """Documents that are written together, as they will be stored, and their vectors.
 
@@ -338,55 +346,49 @@ These are of shape (documents, dimension); None if the documents are to be embed
 """
 
 
-def split_rows(
-    rows: Any, vectors: Floats | None, *, metadata: Sequence[str], most_rows: int, most_bytes: int
+def split_documents(
+    documents: Iterable[Document], vectors: Vectors | None, *, most_documents: int, most_bytes: int
 ) -> Iterator[Batch]:
-    """Yield the documents of rows in batches, as they will be stored.
+    """Yield documents in batches, as they will be stored.
 
     Args:
-        rows: Documents or rows, a table of pandas, Arrow or Polars, or a dict of columns.
-        vectors: Of shape (rows, dimension), if they are given beside the rows.
-        metadata: Columns that become fields of the metadata, where they are not null.
-        most_rows: Of a batch.
+        documents: The documents.
+        vectors: Of shape (documents, dimension), in their order; None if they are to be embedded.
+        most_documents: Of a batch.
         most_bytes: Of the texts, metadata and vectors of a batch, unless a single document has more.
 
     Raises:
-        ArgumentError: If these are no rows.
-        DocumentError: If a row has no id, or that of an earlier row, or cannot be stored.
+        ArgumentError: If these are no documents.
+        DocumentError: If a document has no id, or that of an earlier one, or cannot be stored; or if there is
+            not a vector for each.
         LinkError: If a link is invalid.
     """
+    if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping | Document):
+        raise make_argument_error("documents", "a list or iterator of Documents", documents)
+    matrix = None if vectors is None else as_matrix(vectors)
+    if matrix is not None and (not isinstance(documents, Sized) or len(documents) != len(matrix)):
+        count = len(documents) if isinstance(documents, Sized) else "an iterator of"
+        raise DocumentError(
+            f"got {count} documents and {len(matrix)} vectors; pass a list, and a vector for each document"
+        )
     seen: set[bytes] = set()
-    documents: list[Document] = []
-    batch_vectors: list[Any] = []
-    size = 0
-
-    def take() -> Batch:
-        nonlocal documents, batch_vectors, size
-        batch = documents, as_matrix(batch_vectors) if batch_vectors else None
-        documents, batch_vectors, size = [], [], 0
-        return batch
-
-    for number, (row, beside) in enumerate(_list_rows(rows, vectors), start=1):
-        document = _read_row(row, metadata, f"row {number}")
-        vector = row.get(VECTOR) if beside is None and isinstance(row, Mapping) else beside
-        if vector is not None and not isinstance(vector, Sequence | np.ndarray):
-            raise DocumentError(
-                f"row {number}: a vector is a list of numbers, not {quote_value(vector)[:80]}"
-            )
+    batch: list[Document] = []
+    size = start = 0
+    for number, listed in enumerate(documents, start=1):
+        document = _prepare_document(listed, f"document {number}")
         key = xxhash.xxh3_128_digest((document.id or "").encode())
         if key in seen:
-            raise DocumentError(f"row {number}: an earlier row has the same id {document.id!r}")
+            raise DocumentError(f"document {number}: an earlier one has the same id {document.id!r}")
         seen.add(key)
-        own = len(pack_document(document)) + (0 if vector is None else 4 * len(vector))
-        if documents and (len(documents) == most_rows or size + own > most_bytes):
-            yield take()
-        documents.append(document)
-        batch_vectors += [] if vector is None else [vector]
+        own = len(pack_document(document)) + (0 if matrix is None else matrix[number - 1].nbytes)
+        if batch and (len(batch) == most_documents or size + own > most_bytes):
+            yield batch, None if matrix is None else matrix[start : start + len(batch)]
+            start += len(batch)
+            batch, size = [], 0
+        batch.append(document)
         size += own
-        if len(batch_vectors) not in {0, len(documents)}:
-            raise DocumentError(f"row {number}: give a vector with each row, or with none")
-    if documents:
-        yield take()
+    if batch:
+        yield batch, None if matrix is None else matrix[start:]
 
 
 def pack_document(document: Document) -> bytes:
@@ -394,84 +396,20 @@ def pack_document(document: Document) -> bytes:
     return orjson.dumps((document.page_content, document.metadata))
 
 
-def _list_rows(rows: Any, vectors: Floats | None) -> Iterator[tuple[Any, Any]]:
-    """Yield rows, each with its vector if these are given beside them."""
-    listed: Iterable[Any]
-    if hasattr(rows, "to_pylist"):  # Arrow
-        listed = rows.to_pylist()
-    elif hasattr(rows, "to_dicts"):  # Polars
-        listed = rows.to_dicts()
-    elif hasattr(rows, "notna"):  # pandas, which has values of its own for what is missing
-        listed = rows.astype(object).where(rows.notna(), None).to_dict("records")
-    elif isinstance(rows, Mapping):
-        require_list("cells", **{str(name): cells for name, cells in rows.items()})
-        lengths = {name: len(cells) for name, cells in rows.items()}
-        if len(set(lengths.values())) > 1:
-            raise ArgumentError(f"columns differ in length: {lengths}")
-        listed = [dict(zip(rows, cells, strict=True)) for cells in zip(*rows.values(), strict=True)]
-    elif isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Document):
-        listed = rows
-    else:
-        raise make_argument_error("rows", "a list or table of documents or rows", rows)
-    plain = (row.asDict(recursive=True) if hasattr(row, "asDict") else row for row in listed)  # of Spark
-    if vectors is None:
-        yield from ((row, None) for row in plain)
-        return
-    matrix = as_matrix(vectors)
-    if not isinstance(listed, Sized) or len(listed) != len(matrix):
-        count = len(listed) if isinstance(listed, Sized) else "an iterator of"
+def _prepare_document(document: Any, where: str) -> Document:
+    """Return a document as it will be stored."""
+    if not isinstance(document, Document):
+        raise ArgumentError(f"{where} is {repr(document)[:200]}; make a Document of it")
+    if document.id is None or not document.id.strip():
         raise DocumentError(
-            f"got {count} rows and {len(matrix)} vectors; pass a list, and a vector for each row"
-        )
-    yield from zip(plain, matrix, strict=True)
-
-
-def _read_row(row: Any, metadata: Sequence[str], where: str) -> Document:
-    """Return the document of a row."""
-    if not isinstance(row, Document | Mapping):
-        raise ArgumentError(f"{where} is {repr(row)[:200]}; give Documents or dicts")
-    fields = {} if isinstance(row, Document) else {key: row[key] for key in row if key != VECTOR}
-    if is_too_deep(fields):
-        raise DocumentError(f"{where} has lists or dicts nested more than {MAX_NESTING} deep")
-    cells = {key: _clean(cell) for key, cell in fields.items()}
-    id = row.id if isinstance(row, Document) else cells.pop("id", None)
-    id = str(id) if isinstance(id, int) and not isinstance(id, bool) else id
-    if not isinstance(id, str) or not id.strip():
-        raise DocumentError(
-            f"{where} has the id {id!r}; each needs an id of its own, so that writing it again replaces it"
+            f"{where} has the id {document.id!r}; each needs an id of its own, so that writing it again"
+            " replaces it"
         )
     try:
-        check_id(id)
-        document = row if isinstance(row, Document) else _make_document(id, cells, metadata)
-        (draft,) = prepare_drafts([document], [id])
+        check_id(document.id)
+        (draft,) = prepare_drafts([document], [document.id])
     except LinkError as error:
         raise LinkError(f"{where}: {error}") from error
-    except (DocumentError, NotPlainError, ValueError) as error:
+    except DocumentError as error:
         raise DocumentError(f"{where}: {error}") from error
-    return Document(id=id, page_content=draft.text, metadata=dict(draft.metadata))
-
-
-def _make_document(id: str, cells: Mapping[str, Any], metadata: Sequence[str]) -> Document:
-    if unknown := sorted(map(str, cells.keys() - {*ROW_KEYS, *metadata})):
-        raise DocumentError(
-            f"unknown columns {', '.join(unknown)}; leave them out, or have them in the metadata, by"
-            f" metadata={(*metadata, *unknown)!r}"
-        )
-    own = make_plain({name: cells[name] for name in metadata if cells.get(name) is not None})
-    fields = {key: cell for key, cell in cells.items() if key in ROW_KEYS and cell is not None}
-    document = make_row_document(id, fields, Site())
-    document.metadata = {**own, **document.metadata}
-    return document
-
-
-def _clean(cell: Any) -> Any:
-    """Return a cell of a table as plain Python: NumPy's values converted, what is missing as None."""
-    if hasattr(cell, "tolist"):
-        cell = cell.tolist()
-    if isinstance(cell, float) and isnan(cell):
-        return None
-    if isinstance(cell, list):
-        return [_clean(item) for item in cell]
-    if isinstance(cell, dict):  # of a column of structures, in which each has the fields of all
-        return {key: cleaned for key, value in cell.items() if (cleaned := _clean(value)) is not None}
-    return cell
+    return Document(id=document.id, page_content=draft.text, metadata=dict(draft.metadata))

@@ -43,15 +43,8 @@ class Eager(Traversing):
             return report_none_found(trail, question, self.start_k, self, highest)
         for depth in range(1, self.depth + 1):
             frontier = yield from apply_beam(trail, frontier, self)
-            best = self._count_wanted(question, last=depth == self.depth)
-            documents = yield from make_hop(trail, frontier, question, self, exclude=trail.refs, best=best)
+            documents = yield from make_hop(trail, frontier, question, self, exclude=trail.refs)
             frontier = trail.add((yield from limit_nodes(trail, documents, depth, self)), depth)
             if not len(frontier):
                 break
         return (yield from make_best_hits(trail, self, question, trail.score))
-
-    def _count_wanted(self, question: Question, *, last: bool) -> int | None:
-        """Return how many of a hop's documents, the best, can be returned or followed, or None for all."""
-        if not question.result_filter.always or self.per_page is not None:
-            return None
-        return self.k if last else max(self.k, self.beam)

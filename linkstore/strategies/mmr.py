@@ -165,7 +165,7 @@ class Mmr(Traversing):
         depth = int(trail.depth[picked[-1]]) + 1
         settled = np.concatenate((trail.refs[trail.depth <= depth], trail.refs[picked]))
         documents = yield from make_hop(
-            trail, np.array(picked[-1:]), question, self, exclude=sort_unique(settled), best=self.beam
+            trail, np.array(picked[-1:]), question, self, exclude=sort_unique(settled)
         )
         documents = yield from limit_nodes(trail, documents, depth, self)
         if not len(documents):

@@ -7,7 +7,6 @@ in the place of a topic.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -38,11 +37,52 @@ from linkstore.strategies.first_stage import (
 )
 from linkstore.strategies.names import NAMING_KINDS
 from linkstore.strategies.results import find_pages, make_best_hits, report_none_found
-from linkstore.strategies.traversal import Edges, FoundDocuments, Trail, apply_beam, limit_nodes, make_hop
+from linkstore.strategies.traversal import (
+    NO_EDGES,
+    Edges,
+    FoundDocuments,
+    Trail,
+    apply_beam,
+    limit_nodes,
+    make_hop,
+)
 
 Doubles = npt.NDArray[np.float64]
+
+# The constants of the ranking were chosen together on the sets of docs/benchmarks.md, for the best recall
+# over all of them. docs/decisions/0020-ranking.md says what else was tried, and what it gave.
+POOL: Final = 100
+"""Number of documents that each search of the first stage returns, or half of ``k`` if that is more. With 200
+no set gained."""
+DAMPING: Final = 0.6
+"""Probability that the walk follows a link; from 0.4 to 0.8, recall moves by about a point."""
+SHARPNESS: Final = 20.0
+"""Power to which first-stage scores are raised for jumps, so that the first hits depend on few starts.
+From 8 to 20, recall moves by about a point."""
+DECAY: Final = 0.65
+"""Factor by which each start weighs less than the one before. 0.5 gains where the answer is behind one link,
+and costs as much on other sets."""
+BACKWARD: Final = 0.25
+"""Weight of a link followed against its direction."""
+FIRST_STAGE_WEIGHT: Final = 0.1
+"""Weight of the first-stage score, where the walk has weight 1."""
+WALK_POWER: Final = 0.5
+"""Power to which a document's share of the walk is raised, so that later documents still differ."""
+PAGE_WEIGHT: Final = 1.0
+"""How much a document's score gains if other chunks of its page match too."""
+PAGE_FADE: Final = 0.7
+"""Factor for the score of the second chunk of a page, and again for each further one: see
+:func:`compute_page_fading`."""
+NAMED_CAP: Final = 3
+"""A name that more documents than this have says too little of any."""
+SECONDS: Final = 2.0
+"""After so many seconds no further hop begins: as long as one waits for an answer."""
+RERANK_WEIGHT: Final = 1.0
+"""Weight of the reranker's score, where the other parts together have weight 1."""
+RERANKED: Final = 20
+"""Number of hits that the reranker scores: a cross-encoder reads so many in about a second."""
 PAGERANK_ROUNDS: Final = 40
-"""Number of power iterations; at the default damping of 0.6, the remaining change is below 1e-8."""
+"""Number of power iterations; at a damping of 0.6, the remaining change is below 1e-8."""
 SHARES: Final = 2.0**52
 """The number of shares of a walker's time: as many as a float64 counts exactly, with one bit to spare."""
 EVIDENCE_POWER: Final = 3.0
@@ -187,66 +227,27 @@ class PageRank(Traversing):
         kinds: As for every traversal. None, the default, follows all kinds with weight 1, except those in
             :data:`TRUST`.
         depth: Number of hops around the starts that the walk may go. Default 1. Each further hop follows the
-            links of the ``beam`` best documents of the one before, as long as ``max_nodes`` allows.
-        seconds: After so many seconds no further hop begins. Default 2.
-        pool: Number of documents that each search of the first stage returns. Default 100.
+            links of the ``beam`` best documents of the one before, as long as ``max_nodes`` and
+            :data:`SECONDS` allow. With 0, the first stage ranks alone, without links, names and pages.
         lexical: Weight of the search by words, where the search by similarity has weight 1; 0 disables it.
             None, the default, takes that of the store (:attr:`LinkStore.lexical_weight
             <linkstore.LinkStore.lexical_weight>`).
-        damping: Probability that the walk follows a link, from 0 to 1. Default 0.6.
-        sharpness: Power to which first-stage scores are raised for jumps. Default 20.
-        decay: Factor by which each start weighs less than the one before, from 0 to 1. Default 0.65.
-        backward: Weight of a link followed against its direction, above 0 to 1. Default 0.25.
-        first_stage_weight: Weight of the first-stage score, where the walk has weight 1. Default 0.1.
-        walk_power: Power to which a document's share of the walk is raised, above 0 to 1. A smaller power
-            makes the shares more equal. Default 0.5.
-        page_weight: How much a document's score gains if other chunks of its page match too. Default 1.
-        page_fade: Factor for the score of the second chunk of a page, and again for each further chunk, above
-            0 to 1. Default 0.7. A chunk that scores x times as much as the best of its page has the factor
-            times the square root of x. With 1 and a ``page_weight`` of 0, pages do not matter.
         named: Maximum number of starts whose names the query contains. Default 5.
-        named_kinds: Kinds of link whose tags are names. Default ``("mention", "heading")``.
-        named_cap: A name that more documents than this have is ignored. Default 3.
-        reranker: Scores the texts of the first hits for the query: a function, or a cross-encoder or document
-            compressor of LangChain. Default none.
-        rerank: Weight of the reranker's score, where the other parts together have weight 1. Default 1.
-        rerank_k: Number of hits that the reranker scores. Default 20.
+        reranker: Scores the texts of the first :data:`RERANKED` hits for the query: a function, or a
+            cross-encoder or document compressor of LangChain. Default none.
     """
 
     start_k: int = 16
     direction: HopDirection = "both"
     depth: int = 1
-    seconds: float = 2.0
-    pool: int = 100
     lexical: float | None = None
-    damping: float = 0.6
-    sharpness: float = 20.0
-    decay: float = 0.65
-    backward: float = 0.25
-    first_stage_weight: float = 0.1
-    walk_power: float = 0.5
-    page_weight: float = 1.0
-    page_fade: float = 0.7
     named: int = 5
-    named_kinds: tuple[str, ...] = NAMING_KINDS
-    named_cap: int = 3
     reranker: Reranker | None = None
-    rerank: float = 1.0
-    rerank_k: int = 20
 
     def __post_init__(self) -> None:
         Traversing.__post_init__(self)
-        require_at_least(0, start_k=self.start_k, named=self.named)
-        require_at_least(1, depth=self.depth)
-        require_within(0, math.inf, seconds=self.seconds)
-        require_at_least(1, pool=self.pool, named_cap=self.named_cap)
-        require_at_least(1, rerank_k=self.rerank_k)
-        require_within(0, 100, **omit_none(lexical=self.lexical), sharpness=self.sharpness)
-        require_within(0, 100, first_stage_weight=self.first_stage_weight)
-        require_within(0, 100, rerank=self.rerank, page_weight=self.page_weight)
-        require_within(0, 1, damping=self.damping, decay=self.decay)
-        require_within(1e-6, 1, backward=self.backward, walk_power=self.walk_power)
-        require_within(1e-6, 1, page_fade=self.page_fade)
+        require_at_least(0, start_k=self.start_k, depth=self.depth, named=self.named)
+        require_within(0, 100, **omit_none(lexical=self.lexical))
         if self.reranker is not None:
             check_reranker(self.reranker)
 
@@ -254,39 +255,29 @@ class PageRank(Traversing):
         """Return the weight of a kind of link, from 0 (not followed) to 1."""
         return TRUST.get(kind, 1.0) if self.kinds is None else Traversing.weight_of(self, kind)
 
-    @property
-    def hops(self) -> int:
-        """See :attr:`Strategy.hops`."""
-        return self.depth
-
-    @property
-    def kinds_named(self) -> frozenset[str]:
-        """See :attr:`Strategy.kinds_named`: those in ``kinds``, and in ``named_kinds`` where it was set."""
-        others = frozenset() if self.named_kinds == NAMING_KINDS else frozenset(self.named_kinds)
-        return frozenset(self.kinds or ()) | others
-
     def plan(self, question: Question) -> Plan[Hits]:
         """Plan the first stage, the documents that the query names, ``depth`` hops around both, one walk."""
         began = perf_counter()
         trail = Trail()
-        stage = yield from run_first_stage(trail, question, self, self.pool, self.lexical)
-        cap = min(self.named_cap, self.hub_cap)
+        pool = max(POOL, self.k // 2)
+        stage = yield from run_first_stage(trail, question, self, pool, self.lexical)
+        cap, named = min(NAMED_CAP, self.hub_cap), self.named if self.depth else 0
         own, meant = yield from find_question_targets(
-            trail, question, self, stage, self.named_kinds, self.named, cap, rare=cap
+            trail, question, self, stage, NAMING_KINDS, named, cap, rare=cap
         )
         documents = stage.join(own)
         yield from find_doubt(trail, stage, question, self, meant)
         if not len(documents):
-            return report_none_found(trail, question, self.pool, self, stage.highest)
+            return report_none_found(trail, question, pool, self, stage.highest)
         seeds = documents.refs[
             (yield from rank_refs(documents.refs, stage.scores_of(documents), self.start_k))
         ]
         starting = is_member(documents.refs, np.concatenate((seeds, own.refs)))
         frontier = trail.add((yield from limit_nodes(trail, documents.take(starting), 0, self)))
-        hops: list[Edges] = []
+        hops = [NO_EDGES]
         for depth in range(1, self.depth + 1):
-            if depth > 1 and perf_counter() - began > self.seconds:
-                trail.cut("beam", len(frontier), depth - 1, f"not followed: {self.seconds:g} s have passed")
+            if depth > 1 and perf_counter() - began > SECONDS:
+                trail.cut("beam", len(frontier), depth - 1, f"not followed: {SECONDS:g} s have passed")
                 break
             if depth > 1:
                 frontier = yield from apply_beam(trail, frontier, self)
@@ -299,26 +290,24 @@ class PageRank(Traversing):
         rest = documents.take(~is_member(documents.refs, trail.refs))
         trail.add((yield from limit_nodes(trail, rest, 0, self)), 0)
         teleport = self._make_teleport(trail, stage, seeds, own)
-        edges = weigh_both_ways(trail, Edges.concatenate(hops), self.backward)
-        time = compute_pagerank(*edges, teleport, self.damping)
+        edges = weigh_both_ways(trail, Edges.concatenate(hops), BACKWARD)
+        time = compute_pagerank(*edges, teleport, DAMPING)
         return (yield from self._rank(trail, stage, time, question))
 
     def apply_reranker(self, question: Question, hits: Hits) -> Operation[Hits]:
         """Rerank the hits, if the strategy has a reranker."""
         if self.reranker is None or not hits:
             return hits
-        return (
-            yield from rerank_hits(hits, question.text, self.reranker, self.rerank, self.rerank_k, self.k)
-        )
+        return (yield from rerank_hits(hits, question.text, self.reranker, RERANK_WEIGHT, RERANKED, self.k))
 
     def _make_teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: FoundDocuments) -> Doubles:
         """Return the (n,) share of jumps to each start.
 
         Seeds have a share by match and rank, other starts by how surely they are named.
         """
-        teleport = stage.scores(trail.refs, trail.similarity).astype(np.float64) ** self.sharpness
+        teleport = stage.scores(trail.refs, trail.similarity).astype(np.float64) ** SHARPNESS
         for rank, ref in enumerate(seeds.tolist()):
-            teleport[trail.refs == ref] *= self.decay**rank
+            teleport[trail.refs == ref] *= DECAY**rank
         teleport[~is_member(trail.refs, np.concatenate((seeds, own.refs)))] = 0
         by_ref = np.argsort(own.refs)
         at = find_positions(trail.refs, own.refs[by_ref])
@@ -331,14 +320,14 @@ class PageRank(Traversing):
     def _rank(self, trail: Trail, stage: FirstStage, time: Doubles, question: Question) -> Plan[Hits]:
         parts = yield from self._add_page_evidence(trail, stage, self._make_parts(trail, stage, time))
         scores = _sum_parts(parts)
-        k = self.k if self.reranker is None else max(self.k, self.rerank_k)
+        k = self.k if self.reranker is None else max(self.k, RERANKED)
         return (yield from make_best_hits(trail, self, question, scores, parts, k))
 
     def _add_page_evidence(
         self, trail: Trail, stage: FirstStage, parts: dict[str, Floats]
     ) -> Plan[dict[str, Floats]]:
         """Return the parts of scores, with ``page``, which other chunks of the same page add or take."""
-        if not self.page_weight and self.page_fade == 1:
+        if not self.depth:
             return parts
         own = _sum_parts(parts)
         asked = np.zeros(len(trail), dtype=np.bool_)
@@ -348,18 +337,18 @@ class PageRank(Traversing):
         pages = yield from find_pages(trail.refs[at])
         matches = np.where(in_stage[at], stage.scores(trail.refs[at], trail.similarity[at]), np.float32(0))
         factor = np.ones(len(trail), dtype=np.float32)
-        factor[at] += np.float32(self.page_weight) * sum_page_evidence(pages, matches)
+        factor[at] += np.float32(PAGE_WEIGHT) * sum_page_evidence(pages, matches)
         whole = factor.max()
         place = yield from rank_within_pages(trail.refs[at], pages, own[at])
-        factor[at] *= compute_page_fading(pages, own[at], place, self.page_fade)
+        factor[at] *= compute_page_fading(pages, own[at], place, PAGE_FADE)
         scaled = {name: part / whole for name, part in parts.items()}
         return {**scaled, "page": own * factor / whole - _sum_parts(scaled)}
 
     def _make_parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
         """Return the parts of scores, (n,) each: the walk, and meaning and words of the first stage."""
-        whole = np.float32(1 + self.first_stage_weight)
-        walk = ((time / time.max()) ** self.walk_power).astype(np.float32) / whole
-        share = np.float32(self.first_stage_weight) / whole
+        whole = np.float32(1 + FIRST_STAGE_WEIGHT)
+        walk = ((time / time.max()) ** WALK_POWER).astype(np.float32) / whole
+        share = np.float32(FIRST_STAGE_WEIGHT) / whole
         words = share * stage.by_words(trail.refs)
         meaning = share * stage.scores(trail.refs, trail.similarity) - words
         return {"walk": walk, "meaning": meaning, "words": words}

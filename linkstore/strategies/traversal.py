@@ -131,7 +131,6 @@ class Arrival(TypedDict, total=False):
     vector: Floats | None
     exclude: Ints
     filter: Condition
-    best: int | None
 
 
 def follow_links(
@@ -195,12 +194,8 @@ def follow_groups(
     source = np.arange(len(group)) if source is None else source
     strength = np.ones(len(group), dtype=np.float32) if strength is None else strength
     groups = sort_unique(group)
-    best = np.zeros(len(groups), dtype=np.float32)
-    np.maximum.at(best, np.searchsorted(groups, group), strength)
     tested = links if arrive == "out" else EVERYTHING
-    reached = yield from plans.ask(
-        plans.Members(groups=groups, side=arrive, links=tested, strength=best, **arrival)
-    )
+    reached = yield from plans.ask(plans.Members(groups=groups, side=arrive, links=tested, **arrival))
     leaving, arriving = join_equal(group, groups[reached.group])
     edges = Edges(
         source=source[leaving],
@@ -327,7 +322,6 @@ def make_hop(
     controls: Traversing,
     *,
     exclude: Ints = NO_REFS,
-    best: int | None = None,
 ) -> Plan[FoundDocuments]:
     """Follow the links of the frontier one hop, and note what was left out.
 
@@ -337,7 +331,6 @@ def make_hop(
         question: The question.
         controls: How links are followed.
         exclude: Documents that are not wanted again.
-        best: How many of those found, the best by score, will be fetched further, or None for all.
     """
     depth = int(trail.depth[frontier].max(initial=0)) + 1
     parts: list[Edges] = []
@@ -355,7 +348,6 @@ def make_hop(
             cap=controls.hub_cap,
             exclude=exclude,
             filter=question.hop_filter,
-            best=best,
         )
         yield from note_cuts(trail, hop, depth, controls)
         parts.append(hop.edges)

@@ -161,19 +161,15 @@ def test_another_dimension_is_refused(cassandra_session, space, filled):
         assert store.survey().documents == 10
 
 
-@pytest.mark.parametrize(
-    ("version", "remedy"),
-    [("0", "drop its tables and index its sources again"), ("5", "drop its tables"), ("77", "upgrade")],
-)
-def test_a_version_that_is_not_known_is_refused(cassandra_session, space, table, version, remedy):
+@pytest.mark.parametrize("version", ["0", "77"])
+def test_a_version_that_is_not_known_is_refused(cassandra_session, space, table, version):
     options = {"table": table, "session": cassandra_session, "keyspace": space}
     LinkStore.cassandra(embedding(), **options).close()
     write = f"INSERT INTO {space}.{table}_settings (name, value) VALUES ('version', %s)"
     cassandra_session.execute(f"{write} USING TIMESTAMP {1 << 62}", (version,))
+    refused = f"version {version}, and this linkstore reads version 1: .* drop its tables and index"
     for create in (True, False):
-        with pytest.raises(
-            StoreFormatError, match=f"version {version}; this linkstore reads version 7: {remedy}"
-        ):
+        with pytest.raises(StoreFormatError, match=refused):
             LinkStore.cassandra(embedding(), create=create, **options)
 
 

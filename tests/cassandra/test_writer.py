@@ -35,7 +35,7 @@ def url(cassandra, keyspace):
 
 @pytest.fixture
 def made(url):
-    writer = Writer(url("kb"), embedding(), batch_rows=8)
+    writer = Writer(url("kb"), embedding(), batch_documents=8)
     yield writer
     writer.close()
 
@@ -121,7 +121,7 @@ def late(n):
 
 def drive(connection, place):
     """Do the whole job, and tell of each task."""
-    made = Writer(place, embedding(), batch_rows=8)
+    made = Writer(place, embedding(), batch_documents=8)
     for part in PARTS:
         connection.send(made.write(documents(*part)))
 
@@ -161,7 +161,7 @@ class TestPause:
 
         monkeypatch.setattr(base, "sleep", heal_and_sleep)
         place = f"cassandra://{proxied.host}:{proxied.port}/{keyspace}/kb"
-        made = Writer(place, embedding(), batch_rows=8, settings=QUICK, patience=120)
+        made = Writer(place, embedding(), batch_documents=8, settings=QUICK, patience=120)
         counts = made.write(documents(*PARTS[0]))
         failed.clear()
         proxied.stall()

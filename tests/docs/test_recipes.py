@@ -18,6 +18,12 @@ ROWS = [
 ]
 
 
+def read_make_document():
+    """Return the function of the page that makes documents of rows, as source."""
+    (block,) = re.findall(r"^(def make_document\(.*?)^\n\n", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return f"from langchain_core.documents import Document\nfrom linkstore import Link, add_links\n{block}"
+
+
 def recipes(heading):
     section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
     return re.findall(r"^```py\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
@@ -32,11 +38,13 @@ def test_a_recipe_writes_all_rows(heading, module, count, tmp_path, monkeypatch)
     found = recipes(heading)
     assert len(found) == count
     for number, recipe in enumerate(found):
-        writer = Writer(tmp_path / str(number), "wordllama", metadata=["year"])
+        writer = Writer(tmp_path / str(number), "wordllama")
         names = {"rows": ROWS, "writer": writer, "__name__": "__main__"}
+        exec(read_make_document(), names)
         exec(compile(recipe, f"{PAGE.name}: {heading}", "exec"), names)
         assert names["done"].problems == {}
         assert names["done"].sampled == 100
-        assert writer.write(ROWS) == WriteCounts(unchanged=200), "all are there"
+        documents = [names["make_document"](row) for row in ROWS]
+        assert writer.write(documents) == WriteCounts(unchanged=200), "all are there"
         writer.close()
     (framework.shutdown if module == "ray" else names["spark"].stop)()

@@ -9,7 +9,13 @@ from growing import grows_with_length
 
 from linkstore.errors import ExtractionError
 from linkstore.extract.html import parse_html
-from linkstore.extract.html_bounds import DEEPEST_ELEMENT, MOST_OPTIONS, UnboundedPageError, estimate_depth
+from linkstore.extract.html_bounds import (
+    DEEPEST_ELEMENT,
+    MOST_OPTIONS,
+    MOST_TAGS,
+    UnboundedPageError,
+    estimate_depth,
+)
 from linkstore_extractors.html import HtmlInput, HtmlLinkExtractor
 
 MANY = 2000
@@ -31,7 +37,7 @@ DISTINCT = "".join(f"<b id={number}>" for number in range(400))
         ("<p>" + "<optgroup>" * MANY, "deep"),
         ("<ruby><p><rt>" * MANY, "deep"),
         ("<a href=q><table><td>" * MANY, "deep"),
-        ("".join(f"<b id={number}>" for number in range(MANY)), "not closed have"),
+        ("".join(f"<b id={number}>" for number in range(MANY)), "not closed"),
         ("<p>" + DISTINCT + "<p>x" * MANY, "opened again"),
         ("<p>" + DISTINCT + "<p>x</p>" * MANY, "opened again"),
         ("<p>" + DISTINCT + "<div><p>x</p></div>" * MANY, "opened again"),
@@ -40,6 +46,7 @@ DISTINCT = "".join(f"<b id={number}>" for number in range(400))
         (f"<p><b {ATTRIBUTES}>" + "<p>x" * MANY, "opened again"),
         (f"<p><b {ATTRIBUTES}><i {ATTRIBUTES}>" + "<p>x" * 200, "attributes"),
         ("".join(f"<b {ATTRIBUTES} b{number}>" for number in range(40)), "attributes"),
+        ("<br>" * (MOST_TAGS + 1), "tags"),
         *((piece * 400_000, "deep") for piece in ("<div>", "<x/>", "<p><button>", "<table><td>")),
     ],
 )

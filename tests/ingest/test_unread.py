@@ -188,12 +188,11 @@ def test_a_page_with_more_than_the_others_say_stays(store, tmp_path):
     assert not found.unread
 
 
-@pytest.mark.parametrize(
-    ("head", "left_out"), [('<meta name="robots" content="NoIndex, follow">', 1), ("", 0)]
-)
-def test_one_book_of_several_is_left_out_only_if_it_asks_for_it(store, tmp_path, head, left_out):
+@pytest.mark.parametrize("head", ['<meta name="robots" content="NoIndex, follow">', ""])
+@pytest.mark.parametrize(("others", "left_out"), [(20, 1), (60, 0)])
+def test_a_book_beside_others_is_left_out_if_it_is_a_tenth_of_them(store, tmp_path, head, others, left_out):
     folder = write_book(tmp_path / "book", head=head)
-    for number in range(20):
+    for number in range(others):
         text = "".join(
             f"<p>Other text {number} has a paragraph with number {n} in it.</p>" for n in range(500)
         )

@@ -208,17 +208,18 @@ def importable(monkeypatch):
         monkeypatch.setattr(one, "__module__", "test_workers")
 
 
-@pytest.mark.parametrize("seconds", [0.0005, 0.004, 0.05])
-def test_short_pages_are_sent_several_at_once(monkeypatch, seconds):
-    """A message is to take about ten milliseconds."""
-    made: set[int] = set()
-    monkeypatch.setattr(ReadingPool, "send", lambda self, page, together: made.add(together))
-    monkeypatch.setattr(readahead, "PATIENCE", 0.1)
-    clock = iter(n * seconds / 2 for n in range(10_000))
+def test_pages_are_sent_several_at_once_after_half_a_second_of_reading(monkeypatch):
+    sent: list[tuple[str, int]] = []
+    monkeypatch.setattr(ReadingPool, "send", lambda self, page, together: sent.append((page.url, together)))
+    monkeypatch.setattr(readahead, "PATIENCE", 0.5)
+    clock = iter(n / 16 for n in range(10_000))
     monkeypatch.setattr(readahead, "perf_counter", lambda: next(clock))
-    one = SourcePage(url="p", digest="1", read=lambda: [Document(page_content="text", id="t")])
-    list(readahead.ReadAhead(Linkers((), Site()), (), 2).pages(iter([one] * 500), lambda page: True))
-    assert made == {max(1, min(16, int(0.01 / (seconds / 2))))}
+    offers = [
+        SourcePage(url=f"{n}", digest="1", read=lambda: [Document(page_content="text", id="t")])
+        for n in range(15)
+    ]
+    list(readahead.ReadAhead(Linkers((), Site()), (), 2).pages(iter(offers), lambda page: True))
+    assert sent == [(f"{n}", 8) for n in range(8, 15)]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
@@ -307,27 +308,8 @@ def test_a_process_that_reads_starts_without_numpy_and_without_a_store():
 
 def test_few_pages_start_no_process(tmp_path, monkeypatch):
     monkeypatch.setattr(readahead, "PATIENCE", 60.0)
-    monkeypatch.setattr(readahead, "_MUCH", 600.0)
     monkeypatch.setattr(ReadingPool, "send", lambda *_: pytest.fail("a process was asked"))
     assert run(FolderSource, html_site(tmp_path / "site"), 2)[1].pages.added == COUNT + 1
-
-
-@pytest.mark.parametrize(("about", "early"), [(10_000, True), (5, False), (0, False)])
-def test_processes_start_early_where_the_first_pages_tell_of_many(monkeypatch, about, early):
-    asked = []
-    monkeypatch.setattr(readahead, "PATIENCE", 600.0)
-    monkeypatch.setattr(readahead, "_GLIMPSE", 0.03)
-    monkeypatch.setattr(ReadingPool, "send", lambda *arguments: asked.append(arguments))
-
-    def read():
-        time.sleep(0.02)
-        return [Document(page_content="text", id="t")]
-
-    pages = [SourcePage(url=f"{n}", digest="1", read=read) for n in range(5)]
-    ahead = readahead.ReadAhead(Linkers((), Site()), (), 2)
-    given = list(ahead.pages(iter(pages), lambda page: True, about))
-    assert [page.url for page, _ in given] == [f"{n}" for n in range(5)]
-    assert bool(asked) == early
 
 
 SCRIPT = """
@@ -407,7 +389,7 @@ def test_a_bad_input_among_the_pages_keeps_its_place(importable, together):
     assert steps == expected
 
 
-def test_pages_are_not_read_far_ahead_of_a_slow_writer(importable, together):
+def test_pages_are_not_read_far_ahead_of_a_slow_writer(importable):
     class Counted(Odd):
         offered = 0
 
@@ -426,7 +408,7 @@ def test_pages_are_not_read_far_ahead_of_a_slow_writer(importable, together):
     ahead: list[int] = []
     (_, pages), _ = indexed(Counted(chatter), progress=slow)
     assert len(pages) == 200
-    assert max(ahead) <= 2 * readahead._WAITING * together
+    assert max(ahead) <= 2 * readahead._WAITING * readahead._PAGES_A_MESSAGE
     assert max(ahead) > 1, "pages were read ahead"
 
 

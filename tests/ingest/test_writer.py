@@ -1,9 +1,8 @@
-"""Rows and documents that many processes write make the store that one process makes, byte for byte."""
+"""Documents that many processes write make the store that one process makes, byte for byte."""
 
 from __future__ import annotations
 
 import copy
-import json
 import os
 import pickle
 import random
@@ -14,8 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
@@ -34,22 +31,7 @@ from linkstore.errors import (
     StoreNotFoundError,
     StrategyError,
 )
-from linkstore.ingest import JsonLinesSource, WriteCounts, Writer, index, writer
-
-LINKED = {"kind": "cites", "tag": "a", "direction": "out"}
-
-
-def rows(start, stop):
-    return [
-        {
-            "id": f"r{n}",
-            "text": f"row {n}",
-            "url": f"https://a.org/{n}",
-            "links": [f"https://a.org/{(n + 1) % 100}", {**LINKED, "label": "see"}],
-            "metadata": {"n": n, "deep": {"x": [n]}},
-        }
-        for n in range(start, stop)
-    ]
+from linkstore.ingest import WriteCounts, Writer, writer
 
 
 def exported(path):
@@ -83,61 +65,20 @@ class CountingEmbedding(DeterministicFakeEmbedding):
         return super().embed_documents(texts)
 
 
-def test_rows_are_stored_as_lines_of_json_are(writer_of, tmp_path):
-    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows(0, 30))))
-    with LinkStore.open(tmp_path / "lines", embedding()) as store:
-        index(store, JsonLinesSource(tmp_path / "d.jsonl"), links=[])
-    counts = writer_of().write(rows(0, 30))
-    assert counts == WriteCounts(added=30)
-    assert exported(tmp_path / "kb") == exported(tmp_path / "lines") != b""
-
-
-def frame(listed):
-    return pd.DataFrame(listed)
-
-
 FORMS = {
     "list": list,
     "tuple": tuple,
     "iterator": iter,
     "generator": lambda listed: (one for one in listed),
-    "pandas": frame,
-    "arrow": pa.Table.from_pylist,
-    "record batch": pa.RecordBatch.from_pylist,
-    "columns": lambda listed: {name: [row[name] for row in listed] for name in listed[0]},
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_rows_makes_the_same_store(form, writer_of, tmp_path):
+def test_every_form_of_documents_makes_the_same_store(form, writer_of, tmp_path):
     with LinkStore.open(tmp_path / "expected", embedding()) as store:
-        store.add_documents(
-            [
-                Document(
-                    id=f"{n}",
-                    page_content=f"text {n}",
-                    metadata={
-                        "year": 2000 + n,
-                        **({"score": n / 2} if n % 3 else {}),
-                        "title": f"T{n}",
-                        "links": [{"kind": "hyperlink", "tag": f"./{n}", "direction": "in"}],
-                    },
-                )
-                for n in range(20)
-            ]
-        )
-    listed = [
-        {"id": n, "text": f"text {n}", "title": f"T{n}", "year": 2000 + n, "score": n / 2 if n % 3 else None}
-        for n in range(20)
-    ]
-    made = writer_of(metadata=["year", "score"], batch_rows=7)
-    assert made.write(FORMS[form](listed)) == WriteCounts(added=20)
-    found = {one.id: (one.page_content, one.metadata) for one in scanned(tmp_path / "kb")}
-    expected = {one.id: (one.page_content, one.metadata) for one in scanned(tmp_path / "expected")}
-    for _, metadata in (*found.values(), *expected.values()):
-        metadata.pop("links")
-    assert found == expected
-    assert all(type(metadata["year"]) is int for _, metadata in found.values())
+        store.add_documents(documents(0, 20))
+    assert writer_of(batch_documents=7).write(FORMS[form](documents(0, 20))) == WriteCounts(added=20)
+    assert exported(tmp_path / "kb") == exported(tmp_path / "expected") != b""
 
 
 def scanned(path):
@@ -145,38 +86,29 @@ def scanned(path):
         return list(store.scan())
 
 
-def test_dates_lists_and_structures_of_tables_are_stored_as_json(writer_of, tmp_path):
-    table = pd.DataFrame(
-        {
-            "id": ["a", "b"],
-            "text": ["x", "y"],
-            "when": [datetime(2026, 1, 2, tzinfo=UTC), None],
-            "tags": [np.array(["p", "q"]), []],
-            "links": [[LINKED], None],
-        }
-    )
-    writer_of(metadata=["when", "tags"]).write(pa.Table.from_pandas(table))
-    first, second = scanned(tmp_path / "kb")
-    assert first.metadata["when"].startswith("2026-01-02T00:00:00")
-    assert (first.metadata["tags"], second.metadata["tags"]) == (["p", "q"], [])
-    assert "when" not in second.metadata
-    assert {(link.kind, link.tag) for link in get_links(first)} == {("cites", "a"), ("hyperlink", "/a")}
+def test_dates_and_tuples_are_stored_in_their_usual_form(writer_of, tmp_path):
+    metadata = {"when": datetime(2026, 1, 2, tzinfo=UTC), "tags": (1, 2)}
+    made = writer_of()
+    for counts in (WriteCounts(added=1), WriteCounts(unchanged=1)):
+        assert made.write([Document(id="a", page_content="x", metadata=metadata)]) == counts
+    (stored,) = scanned(tmp_path / "kb")
+    assert stored.metadata["when"].startswith("2026-01-02T00:00:00")
+    assert stored.metadata["tags"] == [1, 2]
+
+
+def text(id, content="x", **metadata):
+    return Document(id=id, page_content=content, metadata=metadata)
 
 
 class TestIds:
-    """Nothing is written of rows whose ids would not name them."""
+    """Nothing is written of documents whose ids would not name them."""
 
     BAD = (
-        ([{"id": None, "text": "x"}], r"row 2 has the id None"),
-        ([{"text": "x"}], r"row 2 has the id None"),
-        ([{"id": float("nan"), "text": "x"}], r"row 2 has the id None"),
-        ([{"id": " ", "text": "x"}], r"row 2 has the id ' '"),
-        ([{"id": True, "text": "x"}], r"row 2 has the id True"),
-        ([{"id": 1.5, "text": "x"}], r"row 2 has the id 1.5"),
-        ([Document(page_content="x")], r"row 2 has the id None"),
-        ([{"id": "ok", "text": "again"}], r"row 2: an earlier row has the same id 'ok'"),
-        ([{"id": "a\0b", "text": "x"}], r"NUL"),
-        ([{"id": "\ud800", "text": "x"}], r"lone surrogate"),
+        (Document(page_content="x"), r"document 2 has the id None"),
+        (text(" "), r"document 2 has the id ' '"),
+        (text("ok", "again"), r"document 2: an earlier one has the same id 'ok'"),
+        (text("a\0b"), r"NUL"),
+        (text("\ud800"), r"lone surrogate"),
     )
 
     @pytest.mark.parametrize(("bad", "message"), BAD)
@@ -184,17 +116,12 @@ class TestIds:
         self, bad, message, writer_of, tmp_path
     ):
         with pytest.raises(DocumentError, match=message):
-            writer_of(batch_rows=1).write([{"id": "ok", "text": "fine"}, *bad])
+            writer_of(batch_documents=1).write([text("ok"), bad])
         assert scanned(tmp_path / "kb") == []
 
-    def test_numbers_are_ids_as_in_lines_of_json(self, writer_of, tmp_path):
-        writer_of().write({"id": np.arange(3), "text": np.array(["a", "b", "c"])})
-        assert [one.id for one in scanned(tmp_path / "kb")] == ["0", "1", "2"]
-
     def test_an_iterator_is_checked_batch_by_batch(self, writer_of, tmp_path):
-        given = (one for one in [*({"id": f"{n}", "text": "x"} for n in range(5)), {"id": "0", "text": "y"}])
-        with pytest.raises(DocumentError, match=r"row 6.*same id '0'"):
-            writer_of(batch_rows=2).write(given)
+        with pytest.raises(DocumentError, match=r"document 6.*same id '0'"):
+            writer_of(batch_documents=2).write(text(f"{n % 5}") for n in range(6))
         assert len(scanned(tmp_path / "kb")) == 4
 
 
@@ -208,42 +135,24 @@ def nested(depth):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ("text", ArgumentError, r"rows must be a list or table"),
-        (5, ArgumentError, r"rows must be a list or table"),
-        (Document(id="a", page_content="x"), ArgumentError, r"rows must be a list or table"),
-        (["text"], ArgumentError, r"row 1 is 'text'; give Documents or dicts"),
-        ({"id": "a", "text": "x"}, ArgumentError, r"id must be a list of cells"),
-        ({"id": ["a"], "text": []}, ArgumentError, r"columns differ in length"),
+        ("text", ArgumentError, r"documents must be a list or iterator of Documents"),
+        (5, ArgumentError, r"documents must be a list"),
+        ({"id": ["a"], "text": ["x"]}, ArgumentError, r"documents must be a list"),
+        (text("a"), ArgumentError, r"documents must be a list"),
+        (["text"], ArgumentError, r"document 1 is 'text'; make a Document of it"),
+        ([{"id": "a", "text": "x"}], ArgumentError, r"document 1 is {.*make a Document of it"),
         (
-            [{"id": "a", "text": "x", "b": 1, "c": 2}],
-            DocumentError,
-            r"unknown columns b, c.*metadata=\('b', 'c'\)",
-        ),
-        ([{"id": "a", "text": ""}], DocumentError, r'row 1: it has no "text"'),
-        ([{"id": "a", "text": 5}], DocumentError, r'row 1: "text" is a int'),
-        (
-            [{"id": "a", "text": "x", "links": [{"kind": "", "tag": "t", "direction": "out"}]}],
+            [text("a", links=[{"kind": "", "tag": "t", "direction": "out"}])],
             LinkError,
-            r"row 1",
+            r"document 1",
         ),
-        ([{"id": "a", "text": "x", "links": [7]}], DocumentError, r"row 1: the link '7'"),
-        ([{"id": "a", "text": "x\ud800"}], DocumentError, r"row 1.*cannot be stored"),
-        (
-            [{"id": "a", "text": "x", "vector": [1.0]}, {"id": "b", "text": "x"}],
-            DocumentError,
-            r"row 2: give a vec",
-        ),
-        ([{"id": "a", "text": "x", "vector": [1.0] * 3}], EmbeddingError, r"dimension 16"),
-        ([{"id": "a", "text": "x", "vector": 3.0}], DocumentError, r"row 1: a vector is a list of numbers"),
-        ([{"id": "a", "text": "x", "vector": ["a"]}], EmbeddingError, r"a list of numbers"),
-        ([{"id": "a", "text": "x", "metadata": nested(2000)}], DocumentError, r"row 1 .*100 deep"),
-        ([{"id": "a", "text": "x", "vector": [0.0] * DIMENSION}], DocumentError, r"is zero"),
-        ([{"id": "a", "text": "x", "vector": [float("nan")] * DIMENSION}], DocumentError, r"not finite"),
+        ([text("a", "x\ud800")], DocumentError, r"document 1: .*cannot be stored: .*surrogates"),
+        ([text("a", deep=nested(2000))], DocumentError, r"document 1: .*100 levels"),
     ],
 )
-def test_what_cannot_be_written_says_so_by_its_row(given, error, message, writer_of, tmp_path):
+def test_what_cannot_be_written_says_so_by_its_place(given, error, message, writer_of, tmp_path):
     made = writer_of()
-    made.write([{"id": "first", "text": "fixes the dimension"}])
+    made.write([text("first")])
     with pytest.raises(error, match=message):
         made.write(given)
     assert [one.id for one in scanned(tmp_path / "kb")] == ["first"]
@@ -254,13 +163,9 @@ def test_wrong_arguments_are_refused_where_the_writer_is_made(tmp_path):
         Writer(":memory:")
     with pytest.raises(ArgumentError, match="path of a file or folder"):
         Writer(None)
-    for name in ("batch_rows", "batch_bytes"):
+    for name in ("batch_documents", "batch_bytes"):
         with pytest.raises(StrategyError, match=name):
             Writer(tmp_path / "kb", **{name: 0})
-    with pytest.raises(ArgumentError, match="metadata"):
-        Writer(tmp_path / "kb", metadata="year")
-    with pytest.raises(ArgumentError, match="metadata names text, vector"):
-        Writer(tmp_path / "kb", metadata=["text", "vector"])
     with pytest.raises(EmbeddingError, match="unknown embedding"):
         Writer(tmp_path / "kb", "word2vec")
     for wrong in (5, dict, {}):
@@ -281,46 +186,58 @@ class TestVectors:
 
         embed_query = embed_documents
 
-    def test_beside_rows_and_in_them(self, writer_of, tmp_path):
+    def test_of_documents_and_of_texts(self, writer_of, tmp_path):
         texts = [f"text {n}" for n in range(10)]
+        ids, metadatas = [f"{n}" for n in range(10)], [{"n": n} for n in range(10)]
         vectors = np.array(embedding().embed_documents(texts))
-        made = writer_of(batch_rows=3)
-        made.write([{"id": f"{n}", "text": text} for n, text in enumerate(texts)])
+        listed = [text(id, content, **own) for id, content, own in zip(ids, texts, metadatas, strict=True)]
+        writer_of(batch_documents=3).write(listed)
         expected = exported(tmp_path / "kb")
-        found = {}
         for name, write in {
-            "beside": lambda one: one.write(
-                [{"id": f"{n}", "text": t} for n, t in enumerate(texts)], vectors
-            ),
-            "arrow": lambda one: one.write(
-                pa.table({"id": [*map(str, range(10))], "text": texts, "vector": vectors.tolist()})
-            ),
-            "lists": lambda one: one.write(
-                [
-                    {"id": f"{n}", "text": t, "vector": v}
-                    for n, (t, v) in enumerate(zip(texts, vectors, strict=True))
-                ]
-            ),
+            "documents": lambda made: made.write(listed, vectors),
+            "lists": lambda made: made.write(listed, vectors.tolist()),
+            "texts": lambda made: made.write_texts(texts, vectors, ids=ids, metadatas=metadatas),
         }.items():
-            own = Writer(tmp_path / name, self.Mute(), batch_rows=3)
-            assert write(own) == WriteCounts(added=10)
-            assert write(own) == WriteCounts(unchanged=10)
-            own.close()
+            made = Writer(tmp_path / name, self.Mute(), batch_documents=3)
+            assert write(made) == WriteCounts(added=10)
+            assert write(made) == WriteCounts(unchanged=10)
+            made.close()
             assert exported(tmp_path / name) == expected
             with LinkStore.open(tmp_path / name, embedding()) as store:
-                found[name] = store.similarity_search_with_score("text 3", k=2)
-        assert found["beside"] == found["arrow"] == found["lists"]
-        assert found["beside"][0][1] == pytest.approx(1)
+                ((best, score),) = store.similarity_search_with_score("text 3", k=1)
+            assert (best.id, score) == ("3", pytest.approx(1))
 
-    def test_there_must_be_one_for_each_row(self, writer_of):
-        with pytest.raises(DocumentError, match=r"got 1 rows and 2 vectors"):
-            writer_of().write([{"id": "a", "text": "x"}], np.ones((2, DIMENSION)))
-        with pytest.raises(DocumentError, match=r"got an iterator of rows and 1 vectors"):
-            writer_of().write(iter([{"id": "a", "text": "x"}]), np.ones((1, DIMENSION)))
+    def test_texts_need_no_metadata(self, writer_of, tmp_path):
+        assert writer_of().write_texts(["x"], np.ones((1, DIMENSION)), ids=["a"]) == WriteCounts(added=1)
+        assert scanned(tmp_path / "kb") == [text("a")]
+
+    def test_there_must_be_one_for_each_document(self, writer_of):
+        with pytest.raises(DocumentError, match=r"got 1 documents and 2 vectors"):
+            writer_of().write([text("a")], np.ones((2, DIMENSION)))
+        with pytest.raises(DocumentError, match=r"got an iterator of documents and 1 vectors"):
+            writer_of().write(iter([text("a")]), np.ones((1, DIMENSION)))
+        with pytest.raises(DocumentError, match=r"got 1 texts, 2 ids, 1 metadatas; pass as many of each"):
+            writer_of().write_texts(["x"], np.ones((1, DIMENSION)), ids=["a", "b"])
+
+    @pytest.mark.parametrize(
+        ("vector", "error", "message"),
+        [
+            ([1.0] * 3, EmbeddingError, r"dimension 16"),
+            (["a"], EmbeddingError, r"a list of numbers"),
+            ([0.0] * DIMENSION, DocumentError, r"is zero"),
+            ([float("nan")] * DIMENSION, DocumentError, r"not finite"),
+        ],
+    )
+    def test_vectors_that_do_not_fit_are_refused(self, writer_of, tmp_path, vector, error, message):
+        made = writer_of()
+        made.write([text("first")])
+        with pytest.raises(error, match=message):
+            made.write([text("a")], [vector])
+        assert [stored.id for stored in scanned(tmp_path / "kb")] == ["first"]
 
     def test_finish_finds_vectors_of_another_embedding(self, writer_of):
         made = writer_of()
-        made.write([{"id": "a", "text": "x", "vector": np.ones(DIMENSION)}])
+        made.write([text("a")], np.ones((1, DIMENSION)))
         done = made.finish()
         assert (done.sampled, list(done.problems)) == (1, ["a"])
         assert "not that of its text" in done.problems["a"]
@@ -328,7 +245,7 @@ class TestVectors:
 
 def test_what_is_stored_already_is_not_embedded_again(writer_of, tmp_path):
     log = tmp_path / "texts"
-    made = writer_of(embedding=CountingEmbedding(file=str(log)), batch_rows=4)
+    made = writer_of(embedding=CountingEmbedding(file=str(log)), batch_documents=4)
     assert made.write(documents(0, 10)) == WriteCounts(added=10)
     changed = [*documents(0, 9), document(9, 1), document(10)]
     assert made.write(changed) == WriteCounts(added=1, updated=1, unchanged=9)
@@ -351,8 +268,8 @@ def test_batches_are_bounded_in_rows_and_bytes(writer_of, monkeypatch):
 
     monkeypatch.setattr(writer, "put_documents", put_and_note)
     lengths = [10] * 9 + [600, 600, 5000, 10]
-    made = writer_of(batch_rows=4, batch_bytes=1000)
-    made.write([{"id": f"{n}", "text": "x" * length} for n, length in enumerate(lengths)])
+    made = writer_of(batch_documents=4, batch_bytes=1000)
+    made.write([text(f"{n}", "x" * length) for n, length in enumerate(lengths)])
     assert [rows for rows, _ in sizes] == [4, 4, 2, 1, 1, 1]
     assert [size for rows, size in sizes if rows > 1 and size > 1000] == []
 
@@ -401,7 +318,7 @@ class TestProcesses:
             one.close()
 
     def test_threads_share_one_store(self, writer_of, tmp_path):
-        made = writer_of(batch_rows=5)
+        made = writer_of(batch_documents=5)
         made.close()
         copies = [pickle.loads(pickle.dumps(made)) for _ in range(4)]
         with ThreadPoolExecutor(4) as pool:
@@ -464,7 +381,7 @@ class TestFaults:
 
     def test_tasks_that_are_killed_are_done_again(self, writer_of, tmp_path):
         chance = random.Random(4711)
-        made = writer_of(batch_rows=8)
+        made = writer_of(batch_documents=8)
         made.close()
         parts = [(0, 60), (60, 120)]
         for _ in range(times(2, 60)):
@@ -500,8 +417,8 @@ class TestFinish:
 
     def test_counts_are_added_and_titles_linked(self, writer_of, tmp_path):
         made = writer_of()
-        first = [{"id": "a", "text": "The Old Tower burned.", "title": "Fire"}]
-        second = [{"id": "b", "text": "A tower.", "title": "Old Tower"}]
+        first = [text("a", "The Old Tower burned.", title="Fire")]
+        second = [text("b", "A tower.", title="Old Tower")]
         done = made.finish([made.write(first), made.write(second), made.write(second)], links=["mention"])
         assert done.counts == WriteCounts(added=2, unchanged=1)
         assert done.linked.changed == 2
@@ -541,7 +458,7 @@ class TestPool:
     """Of the standard library, as everywhere else: a method of a writer is what workers are given."""
 
     def test_processes_write_by_turns_what_one_writes(self, writer_of, tmp_path):
-        made = writer_of(batch_rows=10)
+        made = writer_of(batch_documents=10)
         parts = [documents(start, start + 25) for start in range(0, 100, 25)]
         with PROCESSES.Pool(2) as pool:
             done = sum(pool.map(made.write, parts), WriteCounts())

@@ -35,7 +35,6 @@ def store():
         Eager(kinds={"GOVERND_BY": 0.0, "BELONGS_TO": 1.0}),
         Mmr(kinds=["governed-by"]),
         PageRank(kinds={"GOVERNED BY": 0.5}),
-        PageRank(named_kinds=("GOVERND_BY",)),
     ],
 )
 def test_an_unknown_kind_is_an_error_that_names_the_nearest(store, strategy):

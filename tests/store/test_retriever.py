@@ -86,7 +86,7 @@ def test_links_stay_in_the_store_unless_they_are_asked_for(store) -> None:
         ({"search_type": "traversal", "search_kwargs": {"start_k": 3}}, "'start_k'; its k is the number"),
         ({"search_type": "mmr_traversal", "search_kwargs": {"start_k": 3}}, "'start_k'; its fetch_k is"),
         ({"search_kwargs": {"start_k": 3}}, r"setting of strategies such as Eager\(start_k=\.\.\.\)"),
-        ({"search_kwargs": {"damping": 0.3}}, r"setting of strategies such as PageRank\(damping"),
+        ({"search_kwargs": {"named": 3}}, r"setting of strategies such as PageRank\(named"),
         (
             {"search_type": "traversal", "search_kwargs": {"strategy": Eager()}},
             'belongs to search_type="links"',
@@ -126,7 +126,7 @@ def test_an_argument_of_another_search_is_refused_when_the_retriever_is_made(sto
             lambda s: s.traversal_search(QUERY, nonsense=3),
             "no argument 'nonsense'; it has adjacent_k,",
         ),
-        (lambda s: s.mmr_traversal_search(QUERY, pool=3), r"such as PageRank\(pool="),
+        (lambda s: s.mmr_traversal_search(QUERY, pool=3), r"such as AllPaths\(pool="),
         (lambda s: s.similarity_search(QUERY, depth=1), r"similarity_search\(\) has no argument"),
         (
             lambda s: s.similarity_search_with_score(QUERY, depth=1),

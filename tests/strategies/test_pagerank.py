@@ -16,13 +16,24 @@ from linkstore.core.filters import parse_filter
 from linkstore.core.links import Link
 from linkstore.core.plans import Candidates, Lexical, Nearest
 from linkstore.errors import StrategyError
-from linkstore.strategies import AllPaths, PageRank, Question
+from linkstore.strategies import AllPaths, PageRank, Question, first_stage, pagerank
 from linkstore.strategies.pagerank import TRUST, compute_pagerank, sum_page_evidence
 
-NARROW = PageRank(start_k=1, pool=1)
-"""Starts from one document by meaning and one by words."""
+NARROW = PageRank(start_k=1)
 
 
+@pytest.fixture
+def narrow(monkeypatch) -> None:
+    """Let NARROW start from one document by meaning and one by words."""
+
+    def run_first_stage(trail, question, controls, pool, lexical):
+        pool = 1 if controls.start_k == 1 else pool
+        return first_stage.run_first_stage(trail, question, controls, pool, lexical)
+
+    monkeypatch.setattr(pagerank, "run_first_stage", run_first_stage)
+
+
+@pytest.mark.usefixtures("narrow")
 class TestStart:
     def test_words_find_what_meaning_does_not(self) -> None:
         search = store(
@@ -47,7 +58,7 @@ class TestStart:
         )
         hits = search(NARROW, text="Who built the Space Needle?")
         assert paths(hits)["named"] == "—[mention space needle]→ named"
-        assert "named" not in ids(search(replace(NARROW, named_kinds=()), text="the Space Needle"))
+        assert "named" not in ids(search(replace(NARROW, named=0), text="the Space Needle"))
         assert "named" not in ids(search(NARROW, text="a needle in space"))
 
     @pytest.mark.parametrize(
@@ -89,13 +100,14 @@ class TestStart:
         assert set(ids(search(NARROW, text="to new york"))) == {"near", "new york"}
         assert set(ids(search(NARROW, text="york, new york"))) == {"near", "york", "new york"}
 
-    def test_a_name_that_many_bear_names_none(self) -> None:
+    def test_a_name_that_many_bear_names_none(self, monkeypatch) -> None:
         bearers = [
             make_record(f"b{n}", -0.5, Link.incoming(kind="heading", tag="see also")) for n in range(4)
         ]
         search = store(make_record("near", 0.9), *bearers)
         assert ids(search(NARROW, text="see also")) == ["near"]
-        assert len(search(replace(NARROW, named_cap=4), text="see also")) == 5
+        monkeypatch.setattr(pagerank, "NAMED_CAP", 4)
+        assert len(search(NARROW, text="see also")) == 5
 
     def test_roots_and_links_of_the_question_are_starts(self) -> None:
         search = store(
@@ -118,8 +130,10 @@ class TestStart:
         assert "has no lexical search" in hits.explain()
 
 
+@pytest.mark.usefixtures("narrow")
 class TestWalk:
-    def test_what_links_lead_to_comes_before_what_is_only_similar(self) -> None:
+    def test_what_links_lead_to_comes_before_what_is_only_similar(self, monkeypatch) -> None:
+        monkeypatch.undo()  # the first stage finds both
         search = store(
             make_record("seed", 0.9, link_out("x")),
             make_record("similar", 0.5),
@@ -142,8 +156,12 @@ class TestWalk:
             assert ranked.index("d17") >= 15
 
     @pytest.mark.parametrize("best", [0.2, 1e-6, 0.0, -0.5])
-    @pytest.mark.parametrize("strategy", [PageRank(), PageRank(sharpness=100), AllPaths()], ids=repr)
-    def test_scores_are_from_0_to_1_whatever_filters_keep_from_being_starts(self, best, strategy) -> None:
+    @pytest.mark.parametrize("sharpness", [pagerank.SHARPNESS, 100.0])
+    @pytest.mark.parametrize("strategy", [PageRank(), AllPaths()], ids=repr)
+    def test_scores_are_from_0_to_1_whatever_filters_keep_from_being_starts(
+        self, best, strategy, sharpness, monkeypatch
+    ) -> None:
+        monkeypatch.setattr(pagerank, "SHARPNESS", sharpness)
         search = store(
             make_record("seed", best, link_out("x"), link_out("y"), role="seed"),
             make_record("better", 1.0, link_in("x")),
@@ -211,16 +229,17 @@ class TestWalk:
             ("a", False),
         ]
 
-    def test_when_the_time_is_up_no_further_hop_begins(self) -> None:
+    def test_when_the_time_is_up_no_further_hop_begins(self, monkeypatch) -> None:
         search = store(
             make_record("seed", 0.9, link_out("x")),
             make_record("near", 0.1, link_in("x"), link_out("y")),
             make_record("far", 0.0, link_in("y")),
         )
         assert ids(search(replace(NARROW, depth=3))) == ["seed", "near", "far"]
-        hits = search(replace(NARROW, depth=3, seconds=0.0))
+        monkeypatch.setattr(pagerank, "SECONDS", 0.0)
+        hits = search(replace(NARROW, depth=3))
         assert (ids(hits), cuts(hits)) == (["seed", "near"], [("beam", 1, 1)])
-        assert cuts(search(replace(NARROW, seconds=0.0))) == []
+        assert cuts(search(NARROW)) == []
 
     def test_it_starts_from_five_named_documents(self) -> None:
         names = ["pearl jam", "space needle", "world fair", "pike place", "capitol hill", "lake union"]
@@ -260,15 +279,17 @@ class TestResult:
         assert hits[0].to_document().metadata["linkstore"]["contributions"] == hits[0].contributions
         assert "= walk " in hits.explain()
 
-    def test_the_evidence_of_a_page_changes_no_other_part_against_the_rest(self) -> None:
+    def test_the_evidence_of_a_page_changes_no_other_part_against_the_rest(self, monkeypatch) -> None:
         pages = store(
             make_record("p1", 0.9, link_in("p", kind="section"), link_out("x"), text="monorail"),
             make_record("p2", 0.8, link_in("p", kind="section"), text="monorail line"),
             make_record("other", 0.3, link_in("x"), text="a monorail"),
         )
-        plain = pages(PageRank(page_weight=0, page_fade=1), text="monorail")
-        without = {hit.document.id: hit.contributions for hit in plain}
         hits = pages(PageRank(), text="monorail")
+        monkeypatch.setattr(pagerank, "PAGE_WEIGHT", 0.0)
+        monkeypatch.setattr(pagerank, "PAGE_FADE", 1.0)
+        plain = pages(PageRank(), text="monorail")
+        without = {hit.document.id: hit.contributions for hit in plain}
         assert any("page" in hit.contributions for hit in hits)
         for hit in hits:
             before = without[hit.document.id]
@@ -282,9 +303,10 @@ class TestResult:
         assert sum_page_evidence(pages, matches).tolist() == [20 * 0.5**3] * 30
         assert sum_page_evidence(np.array([0, 1, 0]), np.float32([0.5, 1, 1])).tolist() == [0.125, 0, 0.125]
 
-    def test_filters_hold_at_their_stages(self) -> None:
+    def test_filters_hold_at_their_stages(self, monkeypatch) -> None:
+        monkeypatch.setattr(pagerank, "POOL", 2)
         for name in ("filter", "seed_filter", "hop_filter", "result_filter"):
-            hits = self.SEARCH(PageRank(start_k=1, pool=2), **{name: parse_filter({"tag": "t"})})
+            hits = self.SEARCH(PageRank(k=4, start_k=1), **{name: parse_filter({"tag": "t"})})
             others = {"hop_filter": {"seed", "other"}, "seed_filter": {"seed"}}.get(name, set())
             assert set(ids(hits)) == {"linked"} | others, name
 
@@ -297,36 +319,20 @@ class TestResult:
         assert len(self.SEARCH(PageRank(max_nodes=1))) == 1
 
     def test_words_are_asked_for_once(self) -> None:
-        plan = PageRank(pool=7).plan(Question(vector=QUERY_VECTOR, text="the needle, a needle"))
+        plan = PageRank(k=300).plan(Question(vector=QUERY_VECTOR, text="the needle, a needle"))
         assert isinstance(next(plan), Nearest)
         fetch = plan.send(Candidates(refs=np.array([3]), similarity=np.array([0.5], dtype=np.float32)))
         assert isinstance(fetch, Lexical)
-        assert (fetch.terms, fetch.k) == (("needle",), 7)
+        assert (fetch.terms, fetch.k) == (("needle",), 150)
 
     @pytest.mark.parametrize(
         "wrong",
         [
             {"k": -1},
-            {"pool": 0},
-            {"damping": 1.1},
-            {"decay": -0.1},
-            {"backward": 0},
-            {"backward": 1.5},
-            {"walk_power": 0},
-            {"walk_power": 1.5},
-            {"page_fade": 1.5},
-            {"damping": -0.1},
             {"start_k": -1},
             {"named": -1},
-            {"depth": 0},
-            {"seconds": -1},
-            {"sharpness": 101},
-            {"first_stage_weight": 101},
-            {"rerank": 101},
-            {"page_weight": 101},
+            {"depth": -1},
             {"lexical": -1},
-            {"named_cap": 0},
-            {"rerank_k": 0},
         ],
         ids=str,
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conformance.probe import make_record
+from conformance.probe import link_in, link_out, make_record
 from hypothesis import given
 from hypothesis import strategies as st
 from searching import cuts, ids, store
@@ -15,7 +15,7 @@ from linkstore.core.calls import drive
 from linkstore.core.links import Link
 from linkstore.core.plans import Groups, Ids, Memberships, Tags
 from linkstore.errors import StrategyError
-from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words, pagerank
 from linkstore.strategies.pagerank import (
     EVIDENCE_POWER,
     MOST_CHUNKS,
@@ -25,8 +25,14 @@ from linkstore.strategies.pagerank import (
 )
 from linkstore.strategies.results import find_pages, limit_per_page
 
-PLAIN = PageRank(lexical=0.0, damping=0.0, named=0, first_stage_weight=100.0)
-"""Ranks by similarity alone but for pages: no words, no walk."""
+PLAIN = PageRank(lexical=0.0, named=0)
+
+
+@pytest.fixture
+def plain(monkeypatch) -> None:
+    """Let PLAIN rank by similarity alone but for pages: no words, no walk."""
+    monkeypatch.setattr(pagerank, "DAMPING", 0.0)
+    monkeypatch.setattr(pagerank, "FIRST_STAGE_WEIGHT", 100.0)
 
 
 def chunk(name: str, similarity: float, page: str):
@@ -84,7 +90,8 @@ def test_a_chunk_nearly_as_good_as_the_best_of_its_page_keeps_more_than_a_weak_o
     assert compute_page_fading(pages[:0], scores[:0], pages[:0], 0.5).tolist() == []
 
 
-def test_a_page_whose_chunks_match_together_stands_before_a_single_better_one() -> None:
+@pytest.mark.usefixtures("plain")
+def test_a_page_whose_chunks_match_together_stands_before_a_single_better_one(monkeypatch) -> None:
     search = store(
         chunk("one", 0.80, "/a"),
         chunk("two", 0.79, "/a"),
@@ -92,20 +99,26 @@ def test_a_page_whose_chunks_match_together_stands_before_a_single_better_one() 
         chunk("alone", 0.85, "/b"),
     )
     assert ids(search(PLAIN))[0] == "one"
-    assert ids(search(replace(PLAIN, page_weight=0.0)))[0] == "alone"
+    monkeypatch.setattr(pagerank, "PAGE_WEIGHT", 0.0)
+    assert ids(search(PLAIN))[0] == "alone"
 
 
-def test_the_chunks_of_one_page_do_not_fill_the_head_of_the_list() -> None:
+@pytest.mark.usefixtures("plain")
+def test_the_chunks_of_one_page_do_not_fill_the_head_of_the_list(monkeypatch) -> None:
     chunks = [chunk(f"a{n}", 0.9 - n / 100, "/a") for n in range(5)]
     search = store(*chunks, chunk("b", 0.7, "/b"))
-    alone = replace(PLAIN, page_weight=0.0)
-    assert ids(search(alone))[:2] == ["a0", "b"]
-    assert ids(search(replace(alone, page_fade=1.0)))[:2] == ["a0", "a1"]
+    monkeypatch.setattr(pagerank, "PAGE_WEIGHT", 0.0)
+    assert ids(search(PLAIN))[:2] == ["a0", "b"]
+    monkeypatch.setattr(pagerank, "PAGE_FADE", 1.0)
+    assert ids(search(PLAIN))[:2] == ["a0", "a1"]
 
 
-def test_documents_without_a_page_rank_as_if_pages_did_not_exist() -> None:
+def test_documents_without_a_page_rank_as_if_pages_did_not_exist(monkeypatch) -> None:
     search = store(*(make_record(f"d{n}", 0.9 - n / 10) for n in range(6)))
-    with_pages, without = search(PLAIN), search(replace(PLAIN, page_weight=0.0, page_fade=1.0))
+    with_pages = search(PLAIN)
+    monkeypatch.setattr(pagerank, "PAGE_WEIGHT", 0.0)
+    monkeypatch.setattr(pagerank, "PAGE_FADE", 1.0)
+    without = search(PLAIN)
     assert ids(with_pages) == ids(without)
     assert [hit.score for hit in with_pages] == [hit.score for hit in without]
 
@@ -118,10 +131,19 @@ def test_a_score_is_the_sum_of_its_parts_and_at_most_one() -> None:
         assert "page" in hit.contributions
 
 
-@pytest.mark.parametrize("wrong", [{"page_weight": -1}, {"page_fade": 0}, {"page_fade": 1.5}])
-def test_settings_out_of_range_are_refused(wrong) -> None:
-    with pytest.raises(StrategyError, match=next(iter(wrong))):
-        PageRank(**wrong)
+def test_at_depth_0_the_first_stage_ranks_alone() -> None:
+    """Without links, names and pages."""
+    search = store(
+        chunk("one", 0.80, "/a"),
+        chunk("two", 0.79, "/a"),
+        make_record("alone", 0.85, link_out("x")),
+        make_record("linked", -0.2, link_in("x")),
+        make_record("named", 0.1, Link.incoming(kind="mention", tag="space needle")),
+    )
+    hits = search(PageRank(depth=0), text="space needle")
+    assert ids(hits) == ["alone", "one", "two", "named", "linked"]
+    assert all(str(hit.path) == hit.document.id for hit in hits)
+    assert not any("page" in hit.contributions for hit in hits)
 
 
 STRATEGIES = [

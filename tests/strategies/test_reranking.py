@@ -13,7 +13,7 @@ from stores import embedding
 
 from linkstore import LinkRetriever, LinkStore
 from linkstore.errors import ArgumentError, StrategyError
-from linkstore.strategies import PageRank
+from linkstore.strategies import PageRank, pagerank
 
 TEXTS = ("alpha", "beta", "gamma", "delta")
 
@@ -26,6 +26,12 @@ def store():
         yield it
 
 
+@pytest.fixture(autouse=True)
+def decisive(monkeypatch) -> None:
+    """Let the reranker decide."""
+    monkeypatch.setattr(pagerank, "RERANK_WEIGHT", 100.0)
+
+
 def ids(hits) -> list[str]:
     return [hit.document.id for hit in hits]
 
@@ -36,7 +42,7 @@ def last_letters(question: str, texts: Sequence[str]) -> list[float]:
 
 
 def test_its_say_decides_when_it_weighs_enough(store) -> None:
-    hits = store.search("alpha", strategy=PageRank(reranker=last_letters, rerank=100.0))
+    hits = store.search("alpha", strategy=PageRank(reranker=last_letters))
     assert ids(hits) == ["gamma", "delta", "beta", "alpha"]
     assert sorted((hit.score for hit in hits), reverse=True) == [hit.score for hit in hits]
     for hit in hits:
@@ -45,7 +51,8 @@ def test_its_say_decides_when_it_weighs_enough(store) -> None:
     assert "reranker" in hits.explain()
 
 
-def test_it_reads_the_first_hits_and_the_others_stay_behind(store) -> None:
+def test_it_reads_the_first_hits_and_the_others_stay_behind(store, monkeypatch) -> None:
+    monkeypatch.setattr(pagerank, "RERANKED", 2)
     plain = ids(store.search("alpha", strategy=PageRank()))
     read: list[tuple[str, ...]] = []
 
@@ -53,13 +60,13 @@ def test_it_reads_the_first_hits_and_the_others_stay_behind(store) -> None:
         read.append((question, *texts))
         return [float(n) for n in range(len(texts))]
 
-    strategy = PageRank(reranker=reader, rerank=100.0, rerank_k=2)
+    strategy = PageRank(reranker=reader)
     assert ids(store.search("alpha", strategy=strategy)) == [plain[1], plain[0], *plain[2:]]
     assert read == [("alpha", *plain[:2])]
 
 
 def test_a_low_limit_still_lets_it_choose(store) -> None:
-    strategy = PageRank(reranker=last_letters, rerank=100.0)
+    strategy = PageRank(reranker=last_letters)
     assert ids(store.search("alpha", strategy=strategy.with_k(1))) == ["gamma"]
     assert LinkRetriever(store=store, strategy=strategy, k=1).invoke("alpha")[0].id == "gamma"
 
@@ -101,7 +108,7 @@ class Latest(BaseDocumentCompressor):
 
 @pytest.mark.parametrize("reranker", [Letters(), Latest(), CrossEncoderReranker(model=Letters(), top_n=4)])
 async def test_rerankers_of_langchain_are_asked_as_they_are(store, reranker) -> None:
-    strategy = PageRank(reranker=reranker, rerank=100.0)
+    strategy = PageRank(reranker=reranker)
     hits = store.search("alpha", strategy=strategy)
     assert ids(hits) == ["gamma", "delta", "beta", "alpha"]
     assert all(hit.document == store.get_by_ids([hit.document.id])[0] for hit in hits)
@@ -110,7 +117,7 @@ async def test_rerankers_of_langchain_are_asked_as_they_are(store, reranker) -> 
 
 def test_what_a_compressor_leaves_out_comes_last_in_its_order(store) -> None:
     plain = ids(store.search("alpha", strategy=PageRank()))
-    hits = ids(store.search("alpha", strategy=PageRank(reranker=Latest(top_n=1), rerank=100.0)))
+    hits = ids(store.search("alpha", strategy=PageRank(reranker=Latest(top_n=1))))
     assert hits == ["gamma", *(one for one in plain if one != "gamma")]
 
 

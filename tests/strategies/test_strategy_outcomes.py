@@ -170,7 +170,7 @@ class TestSubject:
             ("Grimsel sourdough yeast", ["sourdough", "yeast"]),  # that a rare word is there says little
         ],
     )
-    @pytest.mark.parametrize("strategy", [PageRank(pool=5), AllPaths(pool=5)], ids=["pagerank", "all_paths"])
+    @pytest.mark.parametrize("strategy", [PageRank(), AllPaths()], ids=["pagerank", "all_paths"])
     def test_half_of_the_words_and_two_at_least_must_be_unknown(self, strategy, text, subject) -> None:
         hits = self.SEARCH(strategy, text=text, least_similarity=0.2)
         named = (hits.doubt or "").removeprefix("no document has the words ").partition(", and the")[0]
@@ -180,21 +180,21 @@ class TestSubject:
     @pytest.mark.parametrize(("least", "found"), [(0.039, True), (0.04, True), (0.041, False)])
     def test_a_document_as_similar_as_the_least_leaves_no_doubt(self, least: float, found: bool) -> None:
         least = float(np.float32(least)) if least != 0.04 else self.SEARCH(Similarity(k=1))[0].similarity
-        hits = self.SEARCH(PageRank(pool=5), text="sourdough yeast", least_similarity=least)
+        hits = self.SEARCH(PageRank(), text="sourdough yeast", least_similarity=least)
         assert (hits.doubt is None) == found
 
     @pytest.mark.parametrize("text", ["sourdough yeast", "pump"])
     def test_a_similarity_that_the_caller_sets_decides_instead(self, text: str) -> None:
-        hits = self.SEARCH(PageRank(pool=5, min_similarity=0.03), text=text, least_similarity=0.2)
+        hits = self.SEARCH(PageRank(min_similarity=0.03), text=text, least_similarity=0.2)
         assert sorted(ids(hits)) == ["3", "4"]
 
     def test_a_question_whose_slips_the_nearest_spell_right_is_about_the_store(self) -> None:
-        assert not self.SEARCH(PageRank(pool=5), text="bolier cleened", least_similarity=0.2).doubt
-        assert self.SEARCH(PageRank(pool=5), text="xoiler xleaned", least_similarity=0.2).doubt
+        assert not self.SEARCH(PageRank(), text="bolier cleened", least_similarity=0.2).doubt
+        assert self.SEARCH(PageRank(), text="xoiler xleaned", least_similarity=0.2).doubt
 
     def test_links_and_roots_name_a_subject(self) -> None:
         for named in ({"roots": ("pass",)}, {"roots": ("gone",)}):
-            hits = self.SEARCH(PageRank(pool=5), text="sourdough yeast", least_similarity=0.2, **named)
+            hits = self.SEARCH(PageRank(), text="sourdough yeast", least_similarity=0.2, **named)
             assert (hits.doubt is None) == ("pass" in named["roots"])
 
 

@@ -21,7 +21,7 @@ from oracle import OracleBackend, OracleReader
 from linkstore.core.calls import answer_plan, drive
 from linkstore.core.filters import EVERYTHING
 from linkstore.core.lexical import extract_document_terms
-from linkstore.core.plans import Find
+from linkstore.core.plans import Find, select_by_group
 from linkstore.core.vocabulary import Vocabulary, collect_names
 from linkstore.engines.contract import WriteBatch, as_operation
 
@@ -198,16 +198,21 @@ class TestHubsAreCountedAfterExclusion(Suite, part_with("test_size_is_counted_be
     backend_class = backend_of(Reader)
 
 
-class TestEstimatesAmongTheBest(Suite, part_with("test_the_best_are_exact_and_the_others_below_them")):
-    case = "test_the_best_are_exact_and_the_others_below_them"
+class TestMembersAreTakenByRoughEstimates(Suite, part_with("test_the_members_taken_are_the_most_similar")):
+    case = "test_the_members_taken_are_the_most_similar"
 
     class Reader(OracleReader):
         @as_operation
         def members(self, fetch):
-            reached = now(super().members(fetch))
-            if fetch.best is None:
-                return reached
-            return replace(reached, similarity=reached.similarity.round(1))
+            whole = now(super().members(replace(fetch, take=len(self._records))))
+            rough = whole.similarity.round(1)
+            ids = np.array([self._records[ref].id for ref in whole.refs.tolist()])
+            order = select_by_group(whole.group, rough, fetch.take, lambda at: ids[at].tolist())
+            columns = {
+                name: getattr(whole, name)[np.sort(order)]
+                for name in ("group", "refs", "similarity", "weight")
+            }
+            return replace(whole, **columns)
 
     backend_class = backend_of(Reader)
 

@@ -177,9 +177,9 @@ class RandomGraph:
             return PageRank(
                 start_k=random.choice((0, 1, 3, 16)),
                 k=random.choice((1, 4, 50)),
-                pool=random.choice((1, 10, 100)),
-                damping=random.choice((0.0, 0.6, 0.9)),
-                named_kinds=("keyword",),
+                depth=random.choice((0, 1, 1, 2)),
+                lexical=random.choice((None, 0.0, 0.5)),
+                named=random.choice((0, 5)),
                 **self._controls(),
             )
         if chosen < 0.4:

@@ -1,8 +1,7 @@
 """Members of link groups: reads them, of a hub only enough to recognise it, and ranks them.
 
-The similarity of each member is known as an interval: computed from the code of its vector at first, and
-exact once its document was read. A document is read only if the intervals do not determine whether it is
-among the members taken from its group, or if it may be among the best documents that the plan uses.
+The members to take are chosen by the similarities that the codes of their vectors give. Their documents are
+read, which tells whether they still have the link, and how similar they are.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from linkstore.core.arrays import (
     Floats,
     Ints,
     cosine_similarities,
-    damp_similarity,
     is_member,
     sort_unique,
 )
@@ -30,7 +28,6 @@ from linkstore.core.plans import (
     ReachedMembers,
     Side,
     select_by_group,
-    sort_by_group,
 )
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
@@ -48,7 +45,8 @@ MAX_REMEMBERED_HUBS: Final = 10_000
 """How many hubs are remembered."""
 _FIRST_BUCKET: Final = codec.SIZE.pack(0)
 _NO_FLOATS: Final = np.empty(0, np.float32)
-_BELOW_ALL: Final = np.float32(-np.inf)
+UNKNOWN_LOSS: Final = 2.0
+"""The error bound of a similarity of which nothing is known."""
 
 
 class GroupReader:
@@ -174,17 +172,19 @@ class MemberPool:
         ids = [id for _, id, _ in entries]
         self.refs = known.refs(ids)
         if fetch.vector is None:
-            self._weight, self._similarity, loss = _order_by_id(ids)
+            self._weight, self._estimate, loss = _order_by_id(ids)
         else:
             states = [states or b"" for _, _, states in entries]
-            self._weight, self._similarity, loss = decode_states(states, fetch.vector)
-        self._low, self._high = self._similarity - loss, self._similarity + loss
+            self._weight, self._estimate, loss = decode_states(states, fetch.vector)
+        self._similarity = self._estimate.copy()
+        self._unclear = loss >= UNKNOWN_LOSS
         self._settled = np.zeros(len(self.refs), np.bool_)
         self._keep(~is_member(self.refs, fetch.exclude))
 
     def filter(self, passing: Callable[[Condition, Ints], Bools]) -> None:
         """Remove documents and links that do not pass. All documents of the pool must have been read."""
         self._update()
+        self._estimate = self._similarity
         passes = passing(self._fetch.filter, self.refs)
         self.filtered = len(sort_unique(self.refs[~passes]))
         self._keep(passes)
@@ -199,21 +199,18 @@ class MemberPool:
         self.filtered_links = int(np.count_nonzero(~passes))
         self._keep(passes)
 
-    def list_undecided(self) -> list[int]:
-        """Return the documents to read next, none if the result is determined."""
+    def list_unread(self) -> list[int]:
+        """Return the documents to read next, none if the result is complete."""
         self._update()
-        if not len(self.refs):
-            return []
-        taken, open_ = self._find_taken()
-        wanted = ~self._settled & (open_ | self._find_among_best(taken))
-        unread: list[int] = sort_unique(self.refs[wanted]).tolist()
+        wanted = self._unclear.copy()
+        wanted[self._choose(self._owner, self.refs, self._estimate)] = True
+        unread: list[int] = sort_unique(self.refs[wanted & ~self._settled]).tolist()
         return unread
 
     def select_reached(self) -> ReachedMembers:
-        """Return the first ``take`` of each group by similarity, then id, once nothing is undecided."""
-        order = select_by_group(
-            self._owner, self._similarity, self._fetch.take, lambda at: self._known.ids_of(self.refs[at])
-        )
+        """Return the members chosen of each group by similarity, then id, once all of them were read."""
+        chosen = self._choose(self._owner, self.refs, self._estimate)
+        order = chosen[self._choose(self._owner[chosen], self.refs[chosen], self._similarity[chosen])]
         similarity = np.zeros_like(self._similarity) if self._fetch.vector is None else self._similarity
         return ReachedMembers(
             group=self._owner[order],
@@ -225,30 +222,9 @@ class MemberPool:
             filtered_links=self.filtered_links,
         )
 
-    def _find_taken(self) -> tuple[Bools, Bools]:
-        """Find the entries certainly among the first ``take`` of their group, and the possible ones."""
-        take = self._fetch.take
-        taken = self._low > _find_nth_of_group(self._owner, self._high, take + 1)
-        return taken, ~taken & (self._high >= _find_nth_of_group(self._owner, self._low, take))
-
-    def _find_among_best(self, taken: Bools) -> Bools:
-        """Find the taken entries that may be among the ``best`` by score.
-
-        A link with a high weight may put an entry among the best that its group may not give. Then all
-        entries that the group gives are included: if one of their documents is gone, that entry takes its
-        place.
-        """
-        if self._fetch.best is None or self._fetch.vector is None:
-            return taken
-        weight = self._weight
-        if self._fetch.strength is not None:
-            weight = self._fetch.strength[self._owner] * weight
-        floor = _find_nth_of_documents(
-            self.refs[taken], damp_similarity(self._low, weight)[taken], self._fetch.best
-        )
-        high = damp_similarity(self._high, weight) >= floor
-        shadowed = is_member(self._owner, self._owner[high & ~taken])
-        return taken & (high | shadowed)
+    def _choose(self, owner: Ints, refs: Ints, values: Floats) -> Ints:
+        """Return the positions of the ``take`` largest values of each group, in order, then by id."""
+        return select_by_group(owner, values, self._fetch.take, lambda at: self._known.ids_of(refs[at]))
 
     def _update(self) -> None:
         """Use the documents read since the last call.
@@ -266,16 +242,18 @@ class MemberPool:
             self._weight[at] = weight or 0
         there = newly_read[kept[newly_read]]
         if len(there) and self._fetch.vector is not None:
-            exact = cosine_similarities(self._known.vectors(self.refs[there].tolist()), self._fetch.vector)
-            self._similarity[there] = self._low[there] = self._high[there] = exact
+            vectors = self._known.vectors(self.refs[there].tolist())
+            self._similarity[there] = cosine_similarities(vectors, self._fetch.vector)
+            unclear = there[self._unclear[there]]
+            self._estimate[unclear] = self._similarity[unclear]
         self._settled[there] = True
         np.subtract.at(self._sizes, self._owner[~kept], 1)
         self._keep(kept)
 
     def _keep(self, kept: Bools) -> None:
         self._owner, self.refs, self._weight = self._owner[kept], self.refs[kept], self._weight[kept]
-        self._similarity, self._settled = self._similarity[kept], self._settled[kept]
-        self._low, self._high = self._low[kept], self._high[kept]
+        self._similarity, self._estimate = self._similarity[kept], self._estimate[kept]
+        self._unclear, self._settled = self._unclear[kept], self._settled[kept]
 
 
 def _order_by_id(ids: Sequence[str]) -> tuple[Floats, Floats, Floats]:
@@ -307,32 +285,5 @@ def decode_states(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floa
     with np.errstate(all="ignore"):
         similarity, loss = codec.estimate_similarities(raw[:, start:], vector)
         damaged = ~(np.abs(similarity) <= 1 + loss)
-    weight[damaged], similarity[damaged], loss[damaged] = 1, 0, 2
+    weight[damaged], similarity[damaged], loss[damaged] = 1, 0, UNKNOWN_LOSS
     return weight, similarity, loss
-
-
-def _find_nth_of_group(owner: Ints, values: Floats, nth: int) -> Floats:
-    """Return for each entry the ``nth`` largest value of its group, or -inf if the group has fewer.
-
-    Args:
-        owner: (n,) group of each entry, ascending.
-        values: (n,).
-        nth: From 1, or 0, which gives inf.
-    """
-    if not nth:
-        return np.full(len(owner), -_BELOW_ALL)
-    order, _ = sort_by_group(owner, values)
-    starts = np.flatnonzero(np.diff(owner, prepend=-1))
-    sizes = np.diff(starts, append=len(owner))
-    nth_values = values[order[np.minimum(starts + nth - 1, len(owner) - 1)]]
-    return np.repeat(np.where(sizes < nth, _BELOW_ALL, nth_values), sizes)
-
-
-def _find_nth_of_documents(refs: Ints, values: Floats, nth: int) -> np.float32:
-    """Return the ``nth`` largest of the documents' largest values, or -inf if there are fewer documents."""
-    unique, positions = np.unique(refs, return_inverse=True)
-    if nth > len(unique):
-        return _BELOW_ALL
-    largest = np.full(len(unique), _BELOW_ALL)
-    np.maximum.at(largest, positions, values)
-    return np.float32(np.partition(largest, len(unique) - nth)[len(unique) - nth]) if nth else -_BELOW_ALL

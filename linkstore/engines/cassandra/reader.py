@@ -288,8 +288,8 @@ class CassandraReader(Reader):
         if not (fetch.filter.always and fetch.links.always):
             yield from self._read(pool.refs.tolist())
             pool.filter(self._find_passing)
-        while undecided := pool.list_undecided():
-            yield from self._read(undecided)
+        while unread := pool.list_unread():
+            yield from self._read(unread)
         return pool.select_reached()
 
     def _read_groups(
@@ -298,7 +298,7 @@ class CassandraReader(Reader):
         limit = fetch.cap + 1
         if self._scope.everything:
             return (yield from self._members.read(tags, fetch.side, limit))
-        needed = len(tags) * fetch.take if fetch.best is None else 0
+        needed = len(tags) * fetch.take
         return (yield from self._members.read_within(tags, fetch.side, limit, partial(self._held, needed)))
 
     def _held(self, needed: int, ids: Sequence[str]) -> EngineOperation[set[str]]:

@@ -193,7 +193,6 @@ _DERIVED_OPTIONS: Final = (
 
 Readers ignore a deleted row that reappears, so tombstones are kept only long enough for a node to recover
 from a short outage. Rows are overwritten often; leveled compaction keeps each row in few files.
-from linkstore.engines.cassandra.statements import send
 """
 _EXPIRING_OPTIONS: Final = (
     " WITH gc_grace_seconds = 10800 AND compaction = {'class': 'SizeTieredCompactionStrategy',"

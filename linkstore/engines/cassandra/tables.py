@@ -68,8 +68,8 @@ _SETTINGS_PER_WRITE: Final = (10, 1)
 """Numbers of settings that one statement writes; the server warns about more than 10 partitions."""
 _CLAIM_SETTING: Final = "claim"
 """The setting with the agreed embedding: dimension and name, as JSON."""
-SCHEMA_VERSION: Final = 7
-"""The layout of the tables. Earlier ones were never released."""
+SCHEMA_VERSION: Final = 1
+"""The layout of the tables."""
 _STORE_SETTINGS: Final = ["version", "embedding", "dimension", "buckets", "words", "ttl", _CLAIM_SETTING]
 """The settings about the store itself; the others are notes, of which there may be thousands."""
 MAX_CHECKED_NODES: Final = 8
@@ -248,11 +248,10 @@ def set_up_tables(
         yield from _record_settings(values)
         recorded = yield from read_settings()
     if recorded.version != SCHEMA_VERSION:
-        older = recorded.version is not None and recorded.version < SCHEMA_VERSION
-        remedy = "drop its tables and index its sources again" if older else "upgrade linkstore"
         raise StoreFormatError(
             f"the linkstore {tables.name!r} in the keyspace {tables.keyspace!r} has schema version"
-            f" {recorded.version}; this linkstore reads version {SCHEMA_VERSION}: {remedy}"
+            f" {recorded.version}, and this linkstore reads version {SCHEMA_VERSION}: open it with the"
+            " version that wrote it, or drop its tables and index its sources again"
         )
     _check_fixed_settings(tables, recorded, settings)
     return recorded

@@ -38,9 +38,9 @@ from linkstore.engines.embedded.schema import (
 )
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall
 
-SNAPSHOT_FORMAT: Final = 8
+SNAPSHOT_FORMAT: Final = 1
 """The format of the file. It changes with what it holds and what ``verify`` compares it with.
-A file of another format is not damaged, but older, and is made anew when a store is opened."""
+A file of another format is not damaged, and is made anew when a store is opened."""
 REBUILD_SHARE: Final = 0.5
 """The graph is made anew if it has more nodes without a document than this share of the documents."""
 _ROWS_AT_ONCE: Final = 4096

@@ -24,8 +24,6 @@ Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
 DERIVED_FILES: Final = "index-*.bin"
 """The names of derived files."""
-_EARLIER_FILES: Final = ("ann-*.usearch", "graph-*.bin", "vectors-*.f32")
-"""Those of stores of format 4."""
 _ALIGNMENT: Final = 4096
 """A vector of 2^n bytes then lies in one page of memory, or in as few as it can."""
 
@@ -119,7 +117,7 @@ def read_arrays(raw: Bytes) -> dict[str, Array]:
 
 def remove_others(folder: Path, keep: Collection[str]) -> None:
     """Delete all derived files but those in ``keep``. A file in use may stay."""
-    for pattern in (DERIVED_FILES, ".*.tmp", *_EARLIER_FILES):
+    for pattern in (DERIVED_FILES, ".*.tmp"):
         for path in folder.glob(pattern):
             if path.name not in keep:
                 with contextlib.suppress(OSError):

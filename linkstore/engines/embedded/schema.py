@@ -60,16 +60,9 @@ DATA_FIELD: Final = '"data":'
 """The JSON of links contains this string if one of them has data."""
 APPLICATION_ID: Final = 0x6C6E6B73
 """``lnks`` in the file header identifies a linkstore database."""
-FORMAT_VERSION: Final = 5
-_READABLE_FORMATS: Final = (4, FORMAT_VERSION)
+FORMAT_VERSION: Final = 1
 
-_NOTE_TABLE: Final = """
-CREATE TABLE note (
-  name TEXT PRIMARY KEY,          -- with a prefix that tells a note from the name of a kind or a field
-  text TEXT NOT NULL              -- empty for a name
-) WITHOUT ROWID;
-"""
-TABLES: Final = f"""
+TABLES: Final = """
 CREATE TABLE setting (
   name TEXT PRIMARY KEY,
   value
@@ -116,16 +109,13 @@ CREATE TABLE access (
   id TEXT PRIMARY KEY,            -- of the document; it outlives updates, which change the key
   at INTEGER NOT NULL             -- microseconds since 1970, UTC
 ) WITHOUT ROWID;
-{_NOTE_TABLE.strip()}
+CREATE TABLE note (
+  name TEXT PRIMARY KEY,          -- with a prefix that tells a note from the name of a kind or a field
+  text TEXT NOT NULL              -- empty for a name
+) WITHOUT ROWID;
 -- word: the words of each document, for lexical search
 INSERT INTO setting VALUES ('change', 0), ('last_key', 0), ('last_group', 0), ('documents', 0);
 """
-_UPGRADE_FROM_4: Final = f"""
-{_NOTE_TABLE}
-INSERT INTO note SELECT name, value FROM setting WHERE substr(name, 1, 5) = 'note ';
-DELETE FROM setting WHERE substr(name, 1, 5) = 'note ' OR name = 'epoch';
-"""
-"""Format 4 had notes among the settings, and did not record names."""
 SNAPSHOT: Final = "snapshot"
 """The setting with the record of the last snapshot."""
 FLOOR: Final = "floor"
@@ -203,52 +193,43 @@ def fetch_rows(connection: apsw.Connection, query: str, bindings: Sequence[Any] 
 
 
 def create_tables(connection: apsw.Connection, path: str) -> None:
-    """Create the tables if the database is empty, or upgrade those of format 4, in one transaction.
+    """Create the tables if the database is empty, in one transaction.
 
     If this raises, close the connection, which rolls back.
 
     Raises:
         StoreFormatError: If the file is not a linkstore database, or has another format.
     """
-    if _read_format(connection, path) == FORMAT_VERSION:
+    if not _is_empty(connection):
+        check_format(connection, path)
         return
     connection.execute("BEGIN IMMEDIATE")
-    version = _read_format(connection, path)  # another process may have created them meanwhile
-    if version == 0:
+    if _is_empty(connection):  # another process may have created them meanwhile
         connection.execute(TABLES + lexical.WORD_TABLE)
         connection.pragma("application_id", APPLICATION_ID)
-    elif version != FORMAT_VERSION:
-        connection.execute(_UPGRADE_FROM_4)
-        record_names(connection, collect_names(connection))
-    connection.pragma("user_version", FORMAT_VERSION)
+        connection.pragma("user_version", FORMAT_VERSION)
     connection.execute("COMMIT")
+    check_format(connection, path)
 
 
 def check_format(connection: apsw.Connection, path: str) -> None:
-    """Refuse a database that cannot be read before it is created or upgraded.
+    """Refuse a database that this version does not read.
 
     Raises:
         StoreFormatError: If the file is not a linkstore database, or has another format.
     """
-    version = _read_format(connection, path)
-    if version != FORMAT_VERSION:
-        raise StoreFormatError(
-            f"{path} has format {version}, and cannot be brought to {FORMAT_VERSION} where nothing can be"
-            " written: open it once where it can be written"
-        )
-
-
-def _read_format(connection: apsw.Connection, path: str) -> int:
-    """Return the format of a database, one that can be read or upgraded, or 0 if it is empty."""
-    if not connection.execute("SELECT count(*) FROM sqlite_schema").get:
-        return 0
     if int(connection.pragma("application_id")) != APPLICATION_ID:
         raise StoreFormatError(f"{path} is an SQLite database, but not one of linkstore's")
     version = int(connection.pragma("user_version"))
-    if version not in _READABLE_FORMATS:
-        todo = "upgrade it" if version > FORMAT_VERSION else "index the documents again, into a new folder"
-        raise StoreFormatError(f"{path} has format {version}; this linkstore reads {FORMAT_VERSION}: {todo}")
-    return version
+    if version != FORMAT_VERSION:
+        raise StoreFormatError(
+            f"{path} has format {version}, and this linkstore reads format {FORMAT_VERSION}: open it with"
+            " the version that wrote it, or index its sources again, into a new folder"
+        )
+
+
+def _is_empty(connection: apsw.Connection) -> bool:
+    return not connection.execute("SELECT count(*) FROM sqlite_schema").get
 
 
 def read_settings(connection: apsw.Connection) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from linkstore.ingest.web.reading import (
 )
 from linkstore.ingest.web.targets import FetchError, RobotsError, WebSettings
 
-_VERSION: Final = 2
+_VERSION: Final = 1
 """Raised whenever the same site would give other pages, so that all are asked for again."""
 _MOST_COPIES: Final = 20
 """When so many URLs in a row that differ in their query alone gave one text, no more of them are asked."""

@@ -41,7 +41,7 @@ from linkstore.ingest.wiki.layout import BREAK, REFERENCE, Article, lay_out, ren
 from linkstore.ingest.wiki.scanner import Scanner
 from linkstore.ingest.wiki.titles import CATEGORY, MAIN, LinkTarget, TitleResolver
 
-READER_VERSION: Final = 2
+READER_VERSION: Final = 1
 """Raised whenever the same wikitext would be read otherwise, so that all pages are read again."""
 CITATION_EXTRACTOR: Final = "citation"
 MOST_WITH_SECTIONS: Final = 16

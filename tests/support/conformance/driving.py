@@ -28,7 +28,7 @@ STRATEGIES = (
     Similarity(k=9),
     Eager(start_k=3, depth=2),
     Mmr(k=5, depth=2, fetch_k=6),
-    PageRank(pool=5),
+    PageRank(start_k=5),
 )
 
 

@@ -266,8 +266,6 @@ def _fetch_members(
         exclude=exclude,
         filter=parse_filter(controls.get("filter")) if controls.get("filter") else EVERYTHING,
         links=parse_filter(controls.get("links")),
-        strength=controls.get("strength"),
-        best=controls.get("best"),
     )
     ids: list[str] = yield Ids(refs=answer.refs)
     assert answer.group.tolist() == sorted(answer.group.tolist()), "not by group in the order asked"

@@ -150,7 +150,7 @@ class TraversalCases(Cases):
             Similarity(),
             Eager(start_k=9, depth=0),
             Mmr(depth=0, lambda_mult=1.0),
-            PageRank(lexical=0.0, damping=0.0, named=0, page_weight=0.0, page_fade=1.0),
+            PageRank(depth=0, lexical=0.0),
         ],
         ids=lambda strategy: type(strategy).__name__,
     )
