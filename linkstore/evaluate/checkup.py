@@ -75,7 +75,9 @@ class Checkup:
         pages: How many indexed pages.
         types: How the documents of each type are joined to others; None stands for those without a type.
         links: How many links there are of each kind.
+        groups: How many link groups there are.
         dangling: Of each kind, how many links lead to no document; links to other sites are not counted.
+        external: How many links lead to other sites.
         findings: What needs attention, alarms first.
         skipped: Checks that were not made, each with the reason.
         unanswered: The questions that found nothing and are kept in the store, the most frequent first.
@@ -85,7 +87,9 @@ class Checkup:
     pages: int
     types: Mapping[str | None, TypeConnectivity]
     links: Mapping[str, int]
+    groups: int
     dangling: Mapping[str, int]
+    external: int
     findings: tuple[CheckupFinding, ...]
     skipped: Mapping[str, str]
     unanswered: tuple[UnansweredQuestion, ...] = ()
@@ -108,7 +112,9 @@ class Checkup:
             "pages": self.pages,
             "types": {name or "": asdict(standing) for name, standing in self.types.items()},
             "links": dict(self.links),
+            "groups": self.groups,
             "dangling": dict(self.dangling),
+            "external": self.external,
             "findings": [asdict(finding) for finding in self.findings],
             "skipped": dict(self.skipped),
             "unanswered": [
@@ -226,7 +232,9 @@ def examine(
         pages=survey.pages,
         types=graph.count_connectivity(),
         links=dict(survey.links),
+        groups=survey.groups,
         dangling=dangling,
+        external=sum(links for kind, tag, links in survey.dangling if not _is_expected_inside(kind, tag)),
         findings=tuple(sorted(findings, key=lambda finding: finding.severity != "alarm")),
         skipped=_list_skipped(store, survey, sources or {}, schema),
         unanswered=tuple(run(read_unanswered(store.backend))),
@@ -314,7 +322,7 @@ def _check_incomplete(store: LinkStore) -> Iterator[CheckupFinding]:
     """Yield pages that lost documents since they were indexed."""
     sources = store.sources()
     if BEGUN_SOURCE in sources:
-        text = "linking the corpus was interrupted; index a source again, or run linkstore relink"
+        text = "linking the corpus was interrupted; index a source again, or run linkstore links --relink"
         yield make_finding("stale", "alarm", text, sources[BEGUN_SOURCE])
     pages = sorted(page for page, digest in store.pages(None).items() if digest == INCOMPLETE_DIGEST)
     if pages:
@@ -363,5 +371,7 @@ def _list_skipped(
     if schema is None:
         reasons["schema"] = "the store records no schema"
     if survey.documents > MAX_VERIFIED:
-        reasons["sound"] = f"the store has more than {MAX_VERIFIED:,} documents; run linkstore verify"
+        reasons["sound"] = (
+            f"the store has more than {MAX_VERIFIED:,} documents; run linkstore doctor --verify"
+        )
     return reasons

@@ -200,7 +200,7 @@ class TestCommand:
         return str(tmp_path / "q.jsonl")
 
     def test_a_person_gets_tables_bars_and_a_verdict(self, kb, questions):
-        code, out, err = linkstore("profile", "--store", kb, "--questions", questions)
+        code, out, err = linkstore("eval", "--profile", "--store", kb, "--questions", questions)
 
         assert (code, err) == (0, "")
         for shown in ("6 documents: 3 (50.0 %)", "2 isolated", "hyperlink", "keyword red", "recall@5"):
@@ -208,7 +208,7 @@ class TestCommand:
         assert "Too few questions to tell" in out
 
     def test_json_has_all_of_it(self, kb, questions):
-        code, out, _ = linkstore("profile", "--store", kb, "--questions", questions, "--json")
+        code, out, _ = linkstore("eval", "--profile", "--store", kb, "--questions", questions, "--json")
 
         found = json.loads(out)
         assert code == 0
@@ -231,7 +231,7 @@ class TestCommand:
         ],
     )
     def test_what_makes_no_sense_is_a_usage_error(self, kb, words, says):
-        code, _, err = linkstore("profile", "--store", kb, *words)
+        code, _, err = linkstore("eval", "--profile", "--store", kb, *words)
 
         assert code == exits.USAGE
         assert says in err
