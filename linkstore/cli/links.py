@@ -1,4 +1,4 @@
-"""``linkstore links``: the links of a document, which are broken or missing, and those made of names."""
+"""``linkstore links``: the links of a document; broken and missing ones, and those made of names."""
 
 from __future__ import annotations
 

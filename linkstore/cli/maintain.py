@@ -1,4 +1,4 @@
-"""``linkstore delete``, and ``doctor``, which counts, checks, verifies and repairs what a store holds."""
+"""``linkstore delete``, and ``doctor``: counts, checks, verifies and repairs what a store holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linkstore.cli.ask import note_facts
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import ALARM_FOUND, DAMAGED, UsageError
 from linkstore.cli.links import find_documents, list_spellings
-from linkstore.cli.output import get_indexed_page, note, show, write_json
+from linkstore.cli.output import get_indexed_page, note, print_result, show, write_json
 from linkstore.cli.sources import recognize_kind
 from linkstore.cli.stores import open_core_store, open_store, refuse_options, split_names
 from linkstore.core.display import format_count
@@ -21,7 +21,6 @@ from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
     from linkstore.evaluate.checkup import Checkup
-    from linkstore.evaluate.watch import Watch
     from linkstore.ingest.source import Source
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
@@ -109,8 +108,6 @@ def _find_named_pages(store: CoreStore, name: str) -> tuple[list[str], list[str]
 
 MAX_SHOWN_QUESTIONS = 20
 """How many of the questions that a store keeps are shown."""
-_MIN_QUESTIONS = 1
-"""Alarms are raised from the first question on, because these questions are asked on purpose."""
 
 
 def doctor(
@@ -118,7 +115,6 @@ def doctor(
     verify: bool = False,
     repair: bool = False,
     source: list[str] | None = None,
-    questions: Annotated[Path | None, typer.Option(dir_okay=False, exists=True)] = None,
     names: list[str] | None = None,
     trust_claims: bool = False,
     encoding: str | None = None,
@@ -138,15 +134,13 @@ def doctor(
         repair: Repair what --verify finds.
         source (NAME_OR_PATH): A source on disk to compare with its stored pages; NAME=PATH if it has another
             name in the store; repeatable.
-        questions (FILE): Questions to ask, as JSON lines for linkstore eval: how many find nothing, and how
-            long they take.
         names (KINDS): Kinds of link whose tags are names; default entity,mention.
         trust_claims: The sources were indexed with --trust-claims.
         encoding (NAME): The sources were indexed with this --encoding.
         max_bytes (N): The sources were indexed with this --max-bytes.
     """
     if verify or repair:
-        asked: dict[str, object] = {"source": source, "questions": questions, "names": names}
+        asked: dict[str, object] = {"source": source, "names": names}
         how = {"trust_claims": trust_claims, "encoding": encoding, "max_bytes": max_bytes}
         with_repair = "does not go with --repair" if repair else "does not go with --verify"
         refuse_options(with_repair, verify=verify and repair, **asked, **how)
@@ -159,15 +153,11 @@ def doctor(
             "max_bytes": max_bytes,
         }
         sources = dict(_open_source(opened_store, text, options) for text in source or ())
-        watch = _search_questions(opened_store, questions) if questions is not None else None
         from linkstore.evaluate.checkup import NAME_KINDS, examine
 
         kinds = split_names(names or ()) or NAME_KINDS
-        checkup = examine(opened_store, sources=sources, names=kinds, watch=watch)
-    if json:
-        write_json(_checkup_to_dict(checkup, watch))
-    else:
-        _show_checkup(checkup, watch)
+        checkup = examine(opened_store, sources=sources, names=kinds)
+    print_result(checkup, _show_checkup, json=json)
     if not checkup.healthy:
         raise typer.Exit(ALARM_FOUND)
 
@@ -214,34 +204,7 @@ def _read_prefix(store: LinkStore, source: str) -> str:
     return next((str(document.metadata.get("site", "")) for document in documents), "")
 
 
-def _search_questions(store: LinkStore, questions: Path) -> Watch:
-    """Ask questions under a watch, and return the watch, which has ended."""
-    from linkstore.errors import LinkStoreError
-    from linkstore.evaluate.running import read_questions
-    from linkstore.evaluate.watch import Limits, Watch
-
-    asked = read_questions(questions)
-    limits = Limits(least=_MIN_QUESTIONS)
-    with Watch(store, window=len(asked), kept=len(asked), limits=limits, keep=False) as watch:
-        for question in asked:
-            try:
-                store.search(question.question)
-            except LinkStoreError as error:
-                note(f"{question.question}: {error}")
-    return watch
-
-
-def _checkup_to_dict(checkup: Checkup, watch: Watch | None) -> dict[str, object]:
-    report: dict[str, object] = checkup.to_dict()
-    if watch is not None:
-        report["searches"] = watch.vitals().to_dict()
-        report["not_found"] = [
-            {"question": record.question, "reason": record.reason} for record in watch.list_unanswered()
-        ]
-    return report
-
-
-def _show_checkup(checkup: Checkup, watch: Watch | None) -> None:
+def _show_checkup(checkup: Checkup) -> None:
     show(f"documents     {checkup.documents:>10,}")
     show(f"pages         {checkup.pages:>10,}")
     for name, joined in checkup.types.items():
@@ -255,10 +218,6 @@ def _show_checkup(checkup: Checkup, watch: Watch | None) -> None:
         show(f"  {kind:<12}{count:>10,}")
     show(f"link groups   {checkup.groups:>10,}")
     show(f"to elsewhere  {checkup.external:>10,}")
-    if watch is not None:
-        show(f"searches      {watch.vitals()}")
-        for search in watch.list_unanswered():
-            show(f"  no answer: {search.question} ({search.reason})")
     _show_unanswered(checkup)
     for finding in checkup.findings:
         show(f"{finding.severity:<6}{finding}", "bold red" if finding.severity == "alarm" else "yellow")

@@ -35,11 +35,4 @@ from .running import (
     read_corpus as read_corpus,
     read_questions as read_questions,
 )
-from .watch import (
-    Alarm as Alarm,
-    Limits as Limits,
-    SearchRecord as SearchRecord,
-    Telemetry as Telemetry,
-    Vitals as Vitals,
-    Watch as Watch,
-)
+from .telemetry import Telemetry as Telemetry

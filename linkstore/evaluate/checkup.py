@@ -14,7 +14,6 @@ from linkstore.core.display import format_percent
 from linkstore.core.links import Link, get_links
 from linkstore.core.urls import is_internal_tag
 from linkstore.engines.contract import Survey
-from linkstore.evaluate.watch import Watch
 from linkstore.extract.names import normalize_name
 from linkstore.ingest.relink import BEGUN_SOURCE
 from linkstore.ingest.source import Source, staleness
@@ -38,10 +37,10 @@ class CheckupFinding:
 
     Args:
         check: What was checked: ``schema``, ``drift``, ``coverage``, ``stale``, ``dangling``, ``names``,
-            ``confidence``, ``sound`` or ``searches``.
+            ``confidence`` or ``sound``.
         severity: ``"alarm"``: searches miss something, or may. ``"note"``: it may be as it should be.
         text: What it is, in words.
-        count: How many documents, links, pages or searches it concerns.
+        count: How many documents, links or pages it concerns.
         examples: The first of these.
     """
 
@@ -178,7 +177,6 @@ def examine(
     *,
     sources: Mapping[str, Source] | None = None,
     names: Collection[str] = NAME_KINDS,
-    watch: Watch | None = None,
 ) -> Checkup:
     """Check a store: its schema, types that no traversal reaches, stale pages, links and names.
 
@@ -189,7 +187,6 @@ def examine(
         sources: Sources to compare with what is stored of them, by their names in the store, made with the
             settings that they were indexed with. See :func:`~linkstore.ingest.staleness`.
         names: Kinds of link whose tags are names; default ``"entity"`` and ``"mention"``.
-        watch: A watch over the store. Its alarms are among the findings.
 
     Raises:
         ArgumentError: If an argument has the wrong type.
@@ -198,7 +195,6 @@ def examine(
     require_store(store=store)
     require_list("kinds", names=names)
     require(Mapping, "a dict of sources by their names", **omit_none(sources=sources))
-    require(Watch, "a Watch", **omit_none(watch=watch))
     schema = store.schema()
     graph = TypedGraph(schema.type_field if schema else TYPE_FIELD)
     kinds = frozenset(names)
@@ -212,7 +208,6 @@ def examine(
     named = list(_check_names(kinds, read_named()))
     survey = store.survey()
     dangling = _count_dangling_links(survey)
-    alarms, searches = (watch.alarms(), watch.vitals().searches) if watch else ((), 0)
     findings = [
         *(_check_schema_problems(store, schema) if schema else ()),
         *_check_drift(graph, schema),
@@ -225,7 +220,6 @@ def examine(
         ),
         *named,
         *(_check_sound(store) if survey.documents <= MAX_VERIFIED else ()),
-        *(make_finding("searches", "alarm", alarm.text, searches) for alarm in alarms),
     ]
     return Checkup(
         documents=survey.documents,
@@ -246,10 +240,9 @@ async def aexamine(
     *,
     sources: Mapping[str, Source] | None = None,
     names: Collection[str] = NAME_KINDS,
-    watch: Watch | None = None,
 ) -> Checkup:
     """Check a store in a thread of its own: see :func:`examine`."""
-    return await run_in_thread(examine, store, sources=sources, names=names, watch=watch)
+    return await run_in_thread(examine, store, sources=sources, names=names)
 
 
 def _check_schema_problems(store: LinkStore, schema: Schema) -> Iterator[CheckupFinding]:

@@ -108,27 +108,6 @@ def test_a_store_must_be_given_and_exist(tmp_path, monkeypatch):
     assert linkstore("doctor", "--store", str(tmp_path / "none"))[0] == exits.NOT_FOUND
 
 
-def test_questions_are_asked_and_those_without_an_answer_are_listed(tmp_path):
-    with LinkStore.open(tmp_path / "kb") as store:
-        store.add_documents([Document(id="a", page_content="The tower is high.")])
-    questions = tmp_path / "questions.jsonl"
-    questions.write_text(json.dumps({"question": "How high is the tower?", "gold": ["a"]}) + "\n")
-    code, out, _ = doctor(tmp_path, "--questions", str(questions), "--json")
-    said = json.loads(out)
-    assert (code, said["searches"]["searches"], said["searches"]["empty"], said["not_found"]) == (
-        0,
-        1,
-        0,
-        [],
-    )
-    with LinkStore.open(tmp_path / "kb") as store:
-        store.delete(["a"])
-    code, out, _ = doctor(tmp_path, "--questions", str(questions))
-    assert code == exits.ALARM_FOUND
-    assert "no answer: How high is the tower?" in out
-    assert "100.0 % of the last 1 searches found nothing" in out
-
-
 def test_what_a_page_says_does_not_steer_the_terminal(tmp_path):
     with LinkStore.open(tmp_path / "kb") as store:
         store.add_documents(
