@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from linkstore.evaluate.calibration import LexicalWeight
     from linkstore.evaluate.link_groups import GoldProfile, Profile
-    from linkstore.evaluate.metrics import Comparison, Evaluation
+    from linkstore.evaluate.metrics import Evaluation
     from linkstore.store.linkstore import LinkStore
 
 GoldName = Literal["page", "section", "id"]
@@ -128,7 +128,7 @@ def _compare(
         raise UsageError("--links needs --corpus; a store keeps its links")
     from linkstore.embeddings.names import DEFAULT_EMBEDDING, get_embedding
     from linkstore.evaluate import running
-    from linkstore.evaluate.metrics import STRATEGIES, compare_with_baseline
+    from linkstore.evaluate.metrics import STRATEGIES
     from linkstore.evaluate.profiling import with_links
 
     names = strategies or tuple(STRATEGIES)
@@ -146,11 +146,7 @@ def _compare(
             measured = stack.enter_context(open_store(str(store), embedding=embedding))
         progress = stack.enter_context(show_progress("questions"))
         evaluation = running.evaluate(measured, asked, names, gold=gold, embedding=chosen, progress=progress)
-    comparison = compare_with_baseline(evaluation)
-    if json:
-        write_json(evaluation.to_dict() | {"comparison": comparison and comparison.to_dict()})
-    else:
-        show_evaluation(evaluation, comparison)
+    print_result(evaluation, show_evaluation, json=json)
 
 
 def _calibrate(
@@ -233,7 +229,7 @@ def _profile(store: LinkStore, questions: Path | None, gold: GoldName | None, *,
     print_result(profile(store, asked, gold=gold), show_profile, json=json)
 
 
-def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> None:
+def show_evaluation(evaluation: Evaluation) -> None:
     """Print a table with one line for each strategy, and mark the best of each column."""
     from rich.table import Table
     from rich.text import Text
@@ -267,8 +263,8 @@ def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> No
         " without embedding it.",
         style="dim",
     )
-    if comparison is not None:
-        console.print(f"\n{comparison}", style="bold")
+    if evaluation.comparison is not None:
+        console.print(f"\n{evaluation.comparison}", style="bold")
 
 
 def format_share(value: float) -> str:
@@ -285,8 +281,6 @@ def widen_console(console: Console) -> Console:
 
 def show_profile(profile: Profile) -> None:
     """Print what a store's links look like, and the verdict."""
-    from linkstore.evaluate.link_groups import list_size_labels
-
     console = widen_console(get_stdout())
     console.print(
         f"{format_count(profile.documents, 'document')}: {profile.reached:,} "
@@ -294,9 +288,8 @@ def show_profile(profile: Profile) -> None:
         f" that a link leads to, {profile.isolated:,} isolated\n"
     )
     _show_kinds(console, profile)
-    sizes = dict(zip(list_size_labels(), profile.sizes, strict=True))
     console.print("\nLink groups by documents on their larger side; the last are hubs", style="bold")
-    for label, count in sizes.items():
+    for label, count in profile.sizes.items():
         console.print(f"  {label:>8} {count:>10,}")
     if profile.largest:
         console.print("\nLargest link groups", style="bold")

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from linkstore.core.arguments import omit_none, require, require_list
-from linkstore.core.calls import run, run_in_thread
+from linkstore.core.calls import run
 from linkstore.core.display import format_percent
 from linkstore.core.links import Link, get_links
 from linkstore.core.urls import is_internal_tag
@@ -233,16 +233,6 @@ def examine(
         skipped=_list_skipped(store, survey, sources or {}, schema),
         unanswered=tuple(run(read_unanswered(store.backend))),
     )
-
-
-async def aexamine(
-    store: LinkStore,
-    *,
-    sources: Mapping[str, Source] | None = None,
-    names: Collection[str] = NAME_KINDS,
-) -> Checkup:
-    """Check a store in a thread of its own: see :func:`examine`."""
-    return await run_in_thread(examine, store, sources=sources, names=names)
 
 
 def _check_schema_problems(store: LinkStore, schema: Schema) -> Iterator[CheckupFinding]:

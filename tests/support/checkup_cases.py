@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from linkstore import Link, LinkRetriever, add_links
 from linkstore.context import ContextCompiler
 from linkstore.errors import UnknownNameError
-from linkstore.evaluate import aexamine, examine
+from linkstore.evaluate import examine
 from linkstore.ingest import DocumentsSource, index
 from linkstore.store import Schema
 from linkstore.strategies import Eager
@@ -109,7 +109,6 @@ class CheckupCases:
         clean = examine(graph)
         assert clean.findings == ()
         assert clean.healthy
-        assert asyncio.run(aexamine(graph)) == clean
         assert clean.types["regulation"].reached == drugs.REGULATIONS
         assert clean.types["drug"].leading == drugs.DRUGS
 

@@ -38,7 +38,6 @@ from linkstore.errors import (
 from linkstore.evaluate import (
     GoldQuestion,
     Telemetry,
-    aexamine,
     calibrate_floor,
     evaluate,
     examine,
@@ -76,7 +75,6 @@ STORE_TAKERS = {
     "fact_store": fact_store,
     "Telemetry": Telemetry,
     "examine": examine,
-    "aexamine": lambda store: asyncio.run(aexamine(store)),
     "profile": profile,
     "calibrate_floor": lambda store: calibrate_floor(store, []),
     "LinkRetriever": lambda store: LinkRetriever(store=store),
