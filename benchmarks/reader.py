@@ -42,7 +42,6 @@ from linkstore.agents import (
     Answer,
     Budget,
     GraphReader,
-    ScriptedChatModel,
     chat_model,
     fact_store,
     graph_reader,
@@ -57,6 +56,10 @@ from linkstore.embeddings import get_embedding
 from linkstore.errors import AgentError, EvaluationError, LinkStoreError
 from linkstore.evaluate import GoldQuestion, read_corpus, read_questions, with_links
 from linkstore.evaluate.running import find_gold_units
+
+sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
+
+from scripted_model import ScriptedChatModel
 
 CUTS = (5, 10, 20)
 SETS = ("hotpotqa_train", "musique_train", "ottqa_links")

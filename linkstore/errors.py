@@ -16,7 +16,6 @@
     ├── EvaluationError         a corpus or a question set that cannot be used
     ├── BudgetError             a token budget too small for what must be in a context
     ├── AgentError              the model of an agent failed, or did not answer as it was asked to
-    ├── ScriptError             a scripted model was asked for what its script does not have
     ├── MissingExtraError       an optional dependency that is not installed
     ├── UnavailableError        a server that cannot be reached or does not answer in time
     └── BackendError            the storage engine failed
@@ -155,10 +154,6 @@ class BudgetError(LinkStoreError, ValueError):
 
 class AgentError(LinkStoreError):
     """The model of an agent failed, or its answer was malformed twice; the message says how to go on."""
-
-
-class ScriptError(LinkStoreError):
-    """A scripted chat model has no answer left, or one that does not fit the call."""
 
 
 class MissingExtraError(LinkStoreError, ImportError):

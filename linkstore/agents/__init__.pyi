@@ -11,6 +11,5 @@ from .fact_index import (
 from .facts import Fact as Fact, FactExtractor as FactExtractor, Failed as Failed
 from .reader import GraphReader as GraphReader, chat_model as chat_model, graph_reader as graph_reader
 from .state import Budget as Budget
-from .testing import ModelCall as ModelCall, ScriptedChatModel as ScriptedChatModel
 from .tool_answers import ToolLimits as ToolLimits
 from .tools import graph_tools as graph_tools

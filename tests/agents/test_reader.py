@@ -29,10 +29,11 @@ from reader_cases import (
     filled,
     scripted,
 )
+from scripted_model import ScriptedChatModel
 from stores import times
 
 from linkstore import LinkStore, agents, get_links
-from linkstore.agents import Budget, GraphReader, ScriptedChatModel, fact_store, graph_reader, state
+from linkstore.agents import Budget, GraphReader, fact_store, graph_reader, state
 from linkstore.agents import steps as passages
 from linkstore.agents.lookups import FoundFacts
 from linkstore.agents.state import CitedStatement, Decision, FinalAnswer, begin_reading
@@ -254,9 +255,7 @@ def test_the_public_names_are_these():
         "FactSummary",
         "Failed",
         "GraphReader",
-        "ModelCall",
         "ModelExtractor",
-        "ScriptedChatModel",
         "AnswerStatement",
         "ToolLimits",
         "aindex_facts",

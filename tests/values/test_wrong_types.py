@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from scripted_model import ScriptedChatModel
 
 from linkstore import LinkRetriever, LinkStore
 from linkstore.agents import (
     ModelExtractor,
-    ScriptedChatModel,
     aindex_facts,
     chat_model,
     fact_store,
