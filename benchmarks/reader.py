@@ -38,18 +38,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import (
-    Answer,
-    Budget,
-    GraphReader,
-    chat_model,
-    fact_store,
-    graph_reader,
-    index_facts,
-)
+from linkstore.agents import Answer, Budget, GraphReader, fact_store, graph_reader, index_facts
 from linkstore.agents.facts import CHUNK_KEY, KEY_ELEMENT
 from linkstore.agents.model_calls import OutputModel
-from linkstore.agents.reader import compile_graph
+from linkstore.agents.reader import chat_model, compile_graph
 from linkstore.agents.steps import ReadingSources, ReadingStep
 from linkstore.context import counter_of
 from linkstore.embeddings import get_embedding

@@ -1,6 +1,4 @@
 from .calibration import (
-    Floor as Floor,
-    LexicalWeight as LexicalWeight,
     calibrate_floor as calibrate_floor,
     estimate_lexical_weight as estimate_lexical_weight,
 )

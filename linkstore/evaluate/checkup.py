@@ -185,7 +185,7 @@ def examine(
     Args:
         store: The store.
         sources: Sources to compare with what is stored of them, by their names in the store, made with the
-            settings that they were indexed with. See :func:`~linkstore.ingest.staleness`.
+            settings that they were indexed with. They are compared by the digests of their pages.
         names: Kinds of link whose tags are names; default ``"entity"`` and ``"mention"``.
 
     Raises:

@@ -12,7 +12,6 @@ from linkstore import Link, LinkStore, add_links
 from linkstore.core.calls import run
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import DocumentError, LinkStoreError, StrategyError
-from linkstore.explorer import Views
 from linkstore.explorer.answers import find_passage
 from linkstore.explorer.corpus import (
     GROUP_CAP,
@@ -23,6 +22,7 @@ from linkstore.explorer.corpus import (
     rank_pages,
     read_corpus,
 )
+from linkstore.explorer.views import Views
 from linkstore.memory import ConversationMemory, SessionKey
 from linkstore.strategies import Eager
 

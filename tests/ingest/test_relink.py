@@ -19,9 +19,9 @@ from linkstore.cli import exits
 from linkstore.core.documents import PageDocuments
 from linkstore.core.urls import Site
 from linkstore.errors import DocumentError, ExtractionError
-from linkstore.ingest import CORPUS_LINKS, FolderSource, Relinked, index, link_corpus, relink
+from linkstore.ingest import FolderSource, index, link_corpus, relink
 from linkstore.ingest.documents import Linkers
-from linkstore.ingest.relink import BEGUN_SOURCE, CorpusLinks
+from linkstore.ingest.relink import BEGUN_SOURCE, CORPUS_LINKS, CorpusLinks, Relinked
 from linkstore_extractors.entities import EntityExtractor, EntitySettings
 from linkstore_extractors.mentions import MentionExtractor, MentionSettings
 

@@ -13,15 +13,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from scripted_model import ScriptedChatModel
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.agents import (
-    ModelExtractor,
-    aindex_facts,
-    chat_model,
-    fact_store,
-    graph_reader,
-    graph_tools,
-    index_facts,
-)
+from linkstore.agents import ModelExtractor, aindex_facts, fact_store, graph_reader, graph_tools, index_facts
+from linkstore.agents.reader import chat_model
 from linkstore.context import ContextCompiler, Decay, counter_of
 from linkstore.core.arguments import as_path, omit_none, require, require_having, require_list
 from linkstore.embeddings import get_embedding
@@ -55,8 +48,8 @@ from linkstore.ingest import (
     aindex,
     index,
     link_corpus,
-    staleness,
 )
+from linkstore.ingest.source import staleness
 from linkstore.ingest.web import WebSettings, WebsiteSource
 from linkstore.memory import ConversationMemory
 from linkstore.store import Relation, Schema, migrate
