@@ -79,7 +79,7 @@ def _fill(store: LinkStore, size: int, chance: random.Random) -> None:
     documents.append(make_session_document(KEY, get_page(size)))
     for start in range(0, len(documents), BATCH):
         store.add_documents(documents[start : start + BATCH])
-    store.flush()
+    store.backend.run(store.backend.flush())
 
 
 def _words(chance: random.Random, count: int) -> str:

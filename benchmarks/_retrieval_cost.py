@@ -42,7 +42,7 @@ def cost(data: Path, embedding: Embeddings, questions: int = 300) -> list[dict[s
     with tempfile.TemporaryDirectory(prefix="linkstore-cost-") as folder:
         with LinkStore.open(Path(folder) / "kb", embedding) as store:
             fill(store, data, sets, Path(folder))
-            store.flush()
+            store.backend.run(store.backend.flush())
         with LinkStore.open(Path(folder) / "kb", embedding, create=False) as store:
             return _measured(store, [normalize_vector(embedding.embed_query(text)) for text in asked], asked)
 

@@ -133,7 +133,7 @@ def _fill(store: LinkStore, size: int) -> None:
             near = page // COMMUNITY * COMMUNITY + random.integers(0, COMMUNITY, LINKS)
             targets = np.where(random.random(LINKS) < 0.8, near, random.integers(0, pages, LINKS)) % pages
             made.append(PageDocuments(f"s{page}", "1", tuple(_chunks(page, targets.tolist(), random))))
-        store.put_pages("benchmark", made)
+        store.pages.put("benchmark", made)
 
 
 def _chunks(page: int, targets: list[int], random: np.random.Generator) -> Iterator[Document]:

@@ -53,7 +53,7 @@ def _measured(name: str, data: Path) -> Iterator[dict[str, Any]]:
         held_out = sample_similarities(store, asked[1::2], None, 0).at(least)
         yield {
             "set": name,
-            "documents": store.count(),
+            "documents": store.survey().documents,
             "min_similarity": found.min_similarity,
             "noise": round(held_out.noise, 4),
             "gold": round(held_out.gold or 0.0, 4),

@@ -61,7 +61,7 @@ def _load(path: str) -> Mapping[str, Callable[[int], World]]:
 
 def _measure(world: World, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     with LinkStore.open(":memory:", get_embedding(options.embedding)) as store:
-        store.set_schema(world.schema)
+        store.schema.set(world.schema)
         store.add_documents(list(world.documents))
         for name, contender in _contenders(store, world).items():
             answers = [(one, *contender(one)) for one in world.questions]

@@ -175,7 +175,7 @@ def _judge(name: str, site: Path, place: Path, options: argparse.Namespace) -> d
         started = time.perf_counter()
         summary = index(store, FolderSource(site), name=name)
         indexing = time.perf_counter() - started
-        indexed = set(store.pages(name))
+        indexed = set(store.pages.digests(name))
         found = _Indexed(store, name)
     files = _files(site)
     unreported = sorted(set(files) - indexed - set(summary.skipped) - found.tags_of_pages(files))
@@ -227,7 +227,8 @@ class _Indexed:
 
     def __init__(self, store: LinkStore, source: str) -> None:
         self.pages = {
-            page: list(ids) for page, ids in store.page_ids(source, list(store.pages(source))).items()
+            page: list(ids)
+            for page, ids in store.pages.ids(source, list(store.pages.digests(source))).items()
         }
         self.texts: dict[str, str] = {}
         self.owners: dict[str, list[str]] = {}

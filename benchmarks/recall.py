@@ -73,7 +73,7 @@ def _filled(data: GrowthData, folder: Path, settings: EmbeddedSettings) -> LinkS
         for n, document in enumerate(documents, start):
             document.metadata = {"share": float(shares[n])}
         store.add_documents(documents)
-    store.flush()
+    store.backend.run(store.backend.flush())
     return store
 
 

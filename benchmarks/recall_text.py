@@ -45,7 +45,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="linkstore-recall-") as folder:
         with LinkStore.open(Path(folder) / "kb", embedding) as store:
             fill(store, data, row_sets(data), Path(folder))
-            store.flush()
+            store.backend.run(store.backend.flush())
         with LinkStore.open(Path(folder) / "kb", embedding, create=False) as store:
             vectors = stored_vectors(store.backend)
             searches = {"linkstore": _ours(store), "usearch alone": _alone(vectors)}

@@ -76,7 +76,7 @@ def _round(site: Path, folder: Path, embedding: Any) -> dict[str, Any]:
 
 def _index(store: LinkStore, site: Path) -> Summary:
     summary = index(store, FolderSource(site))
-    store.flush()
+    store.backend.run(store.backend.flush())
     return summary
 
 

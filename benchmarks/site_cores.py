@@ -87,7 +87,7 @@ def _phases(store: LinkStore, site: Path) -> list[dict[str, Any]]:
             seen.append(clocks.look())
 
     index(store, FolderSource(site), progress=progress)
-    store.flush()
+    store.backend.run(store.backend.flush())
     marks = (begin, seen[0], seen[-1], clocks.look())
     clocks.done.set()
     watching.join()

@@ -106,7 +106,7 @@ def _stages(site: Path, folder: Path, embedding: Any) -> Seconds:
         vectors.update(zip(batch, found, strict=True))
     with LinkStore.open(folder, Known(vectors)) as store, _counted(spent, "check and store"):
         for some in batch_pages(iter(pages)):
-            store.put_pages("site", some)
+            store.pages.put("site", some)
     return spent
 
 

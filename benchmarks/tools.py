@@ -50,7 +50,7 @@ def main() -> None:
     ):
         for _, batch in data.batches(BATCH):
             store.add_documents(batch)
-        store.flush()
+        store.backend.run(store.backend.flush())
         rows = list(_measured(store, data, options.questions))
     engine = "Cassandra" if options.cassandra else "embedded"
     name = options.record and f"{options.record}{'-cassandra' if options.cassandra else ''}"

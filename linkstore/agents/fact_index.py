@@ -88,7 +88,7 @@ def _index(
     store: LinkStore, facts: LinkStore, extractor: FactExtractor, variants: NameNormalizer, dry_run: bool
 ) -> Operation[FactSummary]:
     """Extract the facts of new and changed chunks, and remove facts of chunks that are gone."""
-    digests = yield from call(facts.pages, facts.apages, FACT_SOURCE)
+    digests = yield from call(facts.pages.digests, facts.pages.adigests, FACT_SOURCE)
     names, waiting, seen = ElementNames(variants), list[Document](), set[str]()
     summary, after = FactSummary(dry_run=dry_run), None
     most = _CALLS_AT_ONCE if extractor.calls_model else _CHUNKS_AT_ONCE
@@ -107,7 +107,7 @@ def _index(
         summary = yield from _write(facts, extractor, names, waiting, summary)
     gone = sorted(digests.keys() - seen)
     if gone and not dry_run:
-        yield from call(facts.remove_pages, facts.aremove_pages, FACT_SOURCE, gone)
+        yield from call(facts.pages.remove, facts.pages.aremove, gone, FACT_SOURCE)
     # Also after a run that was killed, and that has left key elements to add or to remove.
     added, removed = yield from settle_elements(facts, count_only=dry_run)
     return replace(summary, removed=len(gone), elements_added=added, elements_removed=removed)
@@ -141,7 +141,7 @@ def _write(
             for chunk, of in zip(chunks, extracteds, strict=True)
             if not isinstance(of, Failed)
         ]
-        facts.put_pages(FACT_SOURCE, pages)
+        facts.pages.put(FACT_SOURCE, pages)
         return sum(len(page.documents) for page in pages)
 
     written = yield from call(put, None)
@@ -442,7 +442,7 @@ def describe_facts(facts: LinkStore, *, top: int = 10) -> FactReport:
             chunks.add(document.metadata[CHUNK_KEY])
         else:
             elements += 1
-    named = facts.most_linked_pages(KEY_ELEMENT, top)
+    _, named = facts.pages.survey(KEY_ELEMENT, top)
     return FactReport(
         facts=len(lengths),
         chunks=len(chunks),

@@ -249,7 +249,7 @@ def sources(scope: ToolScope) -> Operation[ToolAnswer]:
     """
     if scope.filter is not None:
         return make_empty_answer("these tools see a part of the store, and cannot tell its sources", [])
-    pages = yield from call(scope.store.sources, scope.store.asources)
+    pages = yield from call(scope.store.pages.sources, scope.store.pages.asources)
     if not pages:
         return make_empty_answer("the documents were added one by one, and not indexed from a source", [])
     lines = [f"- {escape_unprintable(name)}: {format_count(count, 'page')}" for name, count in pages.items()]

@@ -196,7 +196,7 @@ def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[
     Returns:
         How many were added and removed, or would be.
     """
-    digests = yield from call(facts.pages, facts.apages, ELEMENT_SOURCE)
+    digests = yield from call(facts.pages.digests, facts.pages.adigests, ELEMENT_SOURCE)
     single: list[str] = []
     for batch in split_batches(sorted(digests), _ELEMENTS_AT_ONCE):
         names = [read_element_name(url) for url in batch]
@@ -204,12 +204,12 @@ def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[
         single += [name for name, size in zip(names, sizes.tolist(), strict=True) if size < FEWEST_FACTS]
     for batch in () if count_only else split_batches(single, _ELEMENTS_AT_ONCE):
         urls = [make_element_page(name).url for name in batch]
-        yield from call(facts.remove_pages, facts.aremove_pages, ELEMENT_SOURCE, urls)
+        yield from call(facts.pages.remove, facts.pages.aremove, urls, ELEMENT_SOURCE)
     survey = yield from call(facts.survey, facts.asurvey)
     missing = [tag for kind, tag, many in survey.dangling if kind == KEY_ELEMENT and many >= FEWEST_FACTS]
     for batch in () if count_only else split_batches(missing, _ELEMENTS_AT_ONCE):
         pages: list[PageDocuments] = list(map(make_element_page, batch))
-        yield from call(facts.put_pages, facts.aput_pages, ELEMENT_SOURCE, pages)
+        yield from call(facts.pages.put, facts.pages.aput, ELEMENT_SOURCE, pages)
     return len(missing), len(single)
 
 

@@ -398,7 +398,7 @@ def look_up_links(step: ReadingStep) -> Operation[None]:
     state["linked"] += [chunk.id for chunk in linked if not chunk.beside][:SHOWN_LINKED]
     if facts is not None:
         urls = [make_chunk_url(id) for id in ids]
-        own = yield from call(facts.page_ids, facts.apage_ids, FACT_SOURCE, urls)
+        own = yield from call(facts.pages.ids, facts.pages.aids, FACT_SOURCE, urls)
         fact_ids = tuple(islice(chain(*own.values()), FACTS_OF_PASSAGE))
         step.offer((yield from call_plan(facts.backend, lookups.find_elements(fact_ids))))
     step.record_action("", [], f"looked at links: {format_count(len(new), 'new passage')}")

@@ -218,7 +218,7 @@ class ToolScope:
     @property
     def ceiling(self) -> int:
         """How many links in a row ``search`` may follow: the lower of the limits' and the store's."""
-        most = self.store.max_depth
+        most = self.store.search_settings.max_depth
         return self.limits.max_depth if most is None else min(most, self.limits.max_depth)
 
     def search(self, question: str, strategy: Strategy) -> Operation[Hits]:

@@ -151,7 +151,7 @@ def make_specs(scope: ToolScope, about: str = "", prefix: str = "") -> Iterator[
         about: What the store is about, for the description of ``search``.
         prefix: Goes before the names.
     """
-    limits, schema = scope.limits, scope.store.schema()
+    limits, schema = scope.limits, scope.store.schema.get()
     words: dict[str, object] = {operation.__name__: f"{prefix}{operation.__name__}" for operation in _READING}
     words |= {
         "results": limits.results,
@@ -170,7 +170,7 @@ def make_specs(scope: ToolScope, about: str = "", prefix: str = "") -> Iterator[
 
 def make_writing_specs(scope: ToolScope) -> Iterator[ToolSpec]:
     """Yield two more tools, which write: ``add`` and ``delete``."""
-    schema = scope.store.schema()
+    schema = scope.store.schema.get()
     words = {"rules": f" {schema.describe()}" if schema else ""}
     for operation in (document_tools.add, document_tools.delete):
         yield make_spec(operation, scope, words, writes=True)

@@ -168,10 +168,11 @@ def _calibrate(
     proposal = None if calibration is None else calibration.min_similarity
     weight = _estimate_weight(store)
     if save and proposal is not None:
-        store.set_min_similarity(proposal)
+        store.configure(min_similarity=proposal)
     if save and weight is not None:
-        store.set_lexical_weight(weight.weight)
-    recorded, used = store.min_similarity, store.lexical_weight
+        store.configure(lexical_weight=weight.weight)
+    settings = store.search_settings
+    recorded, used = settings.min_similarity, settings.lexical_weight
     if json:
         words = {"lexical_weight": used, "estimate": None if weight is None else weight.to_dict()}
         floor = {"min_similarity": None} if calibration is None else calibration.to_dict()
@@ -207,17 +208,17 @@ def _estimate_weight(store: LinkStore) -> LexicalWeight | None:
     try:
         return estimate_lexical_weight(store)
     except EvaluationError as error:
-        note(f"the weight of words stays {store.lexical_weight:g}: {error}")
+        note(f"the weight of words stays {store.search_settings.lexical_weight:g}: {error}")
         return None
 
 
 def _remove_defaults(store: LinkStore) -> None:
     """Remove the minimum similarity and the weight of words that a store records."""
-    before = store.min_similarity
-    store.set_min_similarity(None)
-    store.set_lexical_weight(None)
+    before = store.search_settings.min_similarity
+    store.configure(min_similarity=None)
+    store.configure(lexical_weight=None)
     outcome = "no minimum similarity was recorded" if before is None else f"removed the minimum of {before:g}"
-    note(f"{outcome}; words have the weight {store.lexical_weight:g}")
+    note(f"{outcome}; words have the weight {store.search_settings.lexical_weight:g}")
 
 
 def _profile(store: LinkStore, questions: Path | None, gold: GoldName | None, *, json: bool) -> None:

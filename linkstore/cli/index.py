@@ -227,7 +227,7 @@ def _advise_when_stopped(store: CoreStore) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        kept = len(store.pages())
+        kept = len(store.pages.digests())
         note(f"stopped; the store has {format_count(kept, 'page')}. Run the same command again to go on")
         raise typer.Exit(get_exit_code(error)) from error
 

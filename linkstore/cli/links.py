@@ -94,7 +94,11 @@ def _look_up_documents(store: CoreStore, name: str) -> list[Document]:
 def _find_pages_ending(store: CoreStore, name: str) -> list[str]:
     """Return the pages whose URL ends with a name of whole parts of the path, which may lack the suffix."""
     wanted = _fold_url(name).strip("/")
-    return sorted(page for page in store.pages() if _has_ending(_fold_url(page), wanted)) if wanted else []
+    return (
+        sorted(page for page in store.pages.digests() if _has_ending(_fold_url(page), wanted))
+        if wanted
+        else []
+    )
 
 
 def _has_ending(page: str, wanted: str) -> bool:
@@ -221,7 +225,7 @@ def links(
             return
         entries = []
         for document in find_documents(opened_store, name, by_ending=True):
-            near = opened_store.neighbours(document.id or "")
+            near = opened_store.links.neighbours(document.id or "")
             entries.append(
                 {
                     "id": document.id,
@@ -273,8 +277,8 @@ def _format_ids(ids: Sequence[str], *, more: bool) -> str:
 
 def _suggest(store: CoreStore, k: int, *, apply: bool, json: bool) -> None:
     """Print links that may be missing, and write them if wanted."""
-    suggestions = store.suggest_links(k)
-    changed = store.add_suggested_links(suggestions) if apply else 0
+    suggestions = store.links.suggest(k)
+    changed = store.links.accept(suggestions) if apply else 0
     if json:
         write_json(suggestions)
     else:

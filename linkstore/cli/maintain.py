@@ -47,7 +47,7 @@ def delete(
         raise UsageError("there is nothing to delete; give pages, --chunk ID, or --erase")
     with open_core_store(store) as opened_store:
         whole, single = _find_targets(opened_store, pages or (), chunks or ())
-        removed = opened_store.delete_pages(whole).removed
+        removed = opened_store.pages.remove(whole).removed
         opened_store.delete(single)
         if erase:
             opened_store.compact()
@@ -87,12 +87,12 @@ def _find_targets(
 
 def _find_named_pages(store: CoreStore, name: str) -> tuple[list[str], list[str]]:
     """Return the pages that a name means, and the documents of no indexed page."""
-    spelled = list(store.page_ids(None, [url for url in list_spellings(name) if is_unicode(url)]))
+    spelled = list(store.pages.ids(None, [url for url in list_spellings(name) if is_unicode(url)]))
     if spelled:
         return [name] if name in spelled else spelled[:1], []
     documents = find_documents(store, name)
     pages = {document.id or "": get_indexed_page(document) for document in documents}
-    indexed = store.page_ids(None, sorted(set(pages.values())))
+    indexed = store.pages.ids(None, sorted(set(pages.values())))
     part = next((spelling for spelling in list_spellings(name) if pages.get(spelling) in indexed), None)
     if part is not None:
         raise UsageError(
@@ -165,7 +165,7 @@ def doctor(
 def _verify(place: str, *, repair: bool, json: bool) -> None:
     """Compare derived data with the documents, and repair them or end with exit code 5 if they differ."""
     with open_core_store(place) as store:
-        report = store.repair() if repair else store.verify()
+        report = store.verify(repair=repair)
     if json:
         write_json({"sound": report.sound, "findings": list(report.findings)})
     elif report.sound:
@@ -181,7 +181,7 @@ def _verify(place: str, *, repair: bool, json: bool) -> None:
 
 def _open_source(store: LinkStore, given: str, read: Mapping[str, str | int | None]) -> tuple[str, Source]:
     """Return a source with its name in the store, opened as it was indexed."""
-    stored = store.sources()
+    stored = store.pages.sources()
     name, equals, path = given.partition("=")
     if not equals or given in stored:
         name, path = given, given
@@ -198,8 +198,8 @@ def _open_source(store: LinkStore, given: str, read: Mapping[str, str | int | No
 
 def _read_prefix(store: LinkStore, source: str) -> str:
     """Return the prefix that a source was indexed with, as its documents record it."""
-    pages = store.pages(source)
-    ids = store.page_ids(source, list(pages)[:1])
+    pages = store.pages.digests(source)
+    ids = store.pages.ids(source, list(pages)[:1])
     documents = store.get_by_ids([id for page_ids in ids.values() for id in page_ids][:1])
     return next((str(document.metadata.get("site", "")) for document in documents), "")
 

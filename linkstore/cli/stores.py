@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from linkstore.engines.bookkeeping import Backend
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
+    from linkstore.store.pages import StorePages
 
 EMBEDDING_VARIABLE: Final = "LINKSTORE_EMBEDDING"
 """Names the embedding of stores whose own one is not built in."""
@@ -145,9 +146,33 @@ class _UnmadeStore:
         self._store, self._make, self._is_made = empty, make, False
 
     def __getattr__(self, name: str) -> Any:
-        if name in {"embed_pages", "put_pages"} and not self._is_made:
-            self._store, self._is_made = self._make(), True
         return getattr(self._store, name)
+
+    @property
+    def pages(self) -> _UnmadePages:
+        """The pages of the store, of which the first write makes it."""
+        return _UnmadePages(self)
+
+    def make(self) -> None:
+        """Make the real store, if it is not made yet."""
+        if not self._is_made:
+            self._store, self._is_made = self._make(), True
+
+    def get_pages(self) -> StorePages:
+        """Return the pages of the store that there is."""
+        return self._store.pages
+
+
+class _UnmadePages:
+    """The pages of a store that the first write makes."""
+
+    def __init__(self, store: _UnmadeStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"embed", "put"}:
+            self._store.make()
+        return getattr(self._store.get_pages(), name)
 
 
 def is_among_pages(place: str, source: str) -> bool:

@@ -84,7 +84,7 @@ class PageDocuments:
         digest: Hash of what was indexed.
         documents: In order.
         vectors: What the store's embedding gave for them, of shape (documents, dimension), if they were
-            embedded beforehand: see :meth:`linkstore.LinkStore.embed_pages`.
+            embedded beforehand: see :meth:`linkstore.store.pages.StorePages.embed`.
     """
 
     url: str

@@ -27,7 +27,6 @@ NAME_COUNTS: Final = 2
 """How often the words of a document's name count, in addition to those of its text."""
 OTHER_NAME_FIELDS: Final = ("name", "label", "alias", "aliases", "names")
 """Metadata fields that hold another name of a document, or a list of names."""
-_ID_PART: Final = re.compile(r"[/#:]")
 _NUMBER: Final = re.compile(r"\d{5,20}|(?=\d*[^\W\d])(?=\w*\d\w*\d\w*\d)\w{4,20}")
 POSTINGS: Final = 20_000
 """Maximum number of documents, in total, in which the words of a question are looked up."""
@@ -78,7 +77,7 @@ def get_document_name(metadata: Mapping[str, Any]) -> str:
 
 def get_last_id_part(id: str) -> str:
     """Return what stands behind the last ``/``, ``#`` or ``:`` of an id."""
-    return _ID_PART.split(id)[-1]
+    return id[max(id.rfind("/"), id.rfind("#"), id.rfind(":")) + 1 :]
 
 
 def is_number(word: str) -> bool:
@@ -94,8 +93,8 @@ def list_other_names(metadata: Mapping[str, Any], id: str) -> Iterator[str]:
 
     An id that is a number is found as it is.
     """
-    for field in OTHER_NAME_FIELDS:
-        value = metadata.get(field)
+    for field in filter(metadata.__contains__, OTHER_NAME_FIELDS):
+        value = metadata[field]
         yield from (name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str))
     part = get_last_id_part(id)
     if part != id and is_number(part):

@@ -21,7 +21,7 @@ MAX_TAG_BYTES: Final = 8192
 """Longest kind or tag, in bytes of UTF-8."""
 Direction = Literal["in", "out", "bidir"]
 SUGGESTED: Final = "suggested"
-"""The kind of links that ``suggest_links`` proposed; a search follows them only if it names the kind."""
+"""The kind of links that ``store.links.suggest`` proposed; a search follows it only by name."""
 LINKS_KEY: Final = "links"
 """The metadata key under which a document carries its links, as plain JSON dicts."""
 _MAX_CACHED_TAG: Final = 100

@@ -8,12 +8,15 @@ import uuid
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from linkstore.core.arguments import MAX_NESTING, is_too_deep, quote_value
 from linkstore.errors import DocumentError
+
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+"""The types of values that hold no others."""
 
 
 def convert_metadata(metadata: Mapping[str, Any], id: str) -> Mapping[str, Any]:
@@ -43,7 +46,7 @@ def as_json(fields: Mapping[str, Any]) -> Mapping[str, Any]:
         ValueError: For the first key whose value has no such form, or is nested too deeply. The message
             begins with ``['key']``.
     """
-    if is_too_deep(fields):
+    if not _SCALARS.issuperset(map(type, fields.values())) and is_too_deep(fields):
         key = next(key for key, value in fields.items() if is_too_deep([value]))
         raise ValueError(
             f"[{key!r}] has more than {MAX_NESTING} levels of lists and dicts; store it flat, or as a string"

@@ -129,17 +129,15 @@ def tokenize(text: str) -> tuple[str, ...]:
 
     Marks are the vowel signs, points and accents of Unicode's category M: they belong to the letter before.
     """
-    plain = _convert_to_ascii(text)
+    plain = text if text.isascii() else _convert_to_ascii(text)
     if plain is not None:
-        return tuple(_tokenize_ascii(plain))
+        return tuple(_tokenize_ascii(plain) if "'" in plain else plain.translate(_LETTERS).split())
     folded = fold(text)
     return tuple(_compile_word_pattern(find_joining(folded)).findall(folded))
 
 
 def _convert_to_ascii(text: str) -> str | None:
     """Return text of ASCII, dashes and quotes as ASCII with the same words, or None for any other text."""
-    if text.isascii():
-        return text
     for sign, instead in _SIGNS:
         text = text.replace(sign, instead)
     return text if text.isascii() else None

@@ -123,7 +123,7 @@ def calibrate_floor(
         seed: For the sample of documents.
 
     Returns:
-        The proposal, which :meth:`~linkstore.LinkStore.set_min_similarity` records.
+        The proposal, which :meth:`~linkstore.LinkStore.configure` records.
 
     Raises:
         EvaluationError: If there are no questions, the store has too few documents, a share is not from 0 to
@@ -193,7 +193,7 @@ def estimate_lexical_weight(store: LinkStore, *, seed: int = 0) -> LexicalWeight
         seed: For the sample of documents.
 
     Returns:
-        The proposal, which :meth:`~linkstore.LinkStore.set_lexical_weight` records.
+        The proposal, which :meth:`~linkstore.LinkStore.configure` records.
 
     Raises:
         EvaluationError: If the store has too few documents.

@@ -195,7 +195,7 @@ def examine(
     require_store(store=store)
     require_list("kinds", names=names)
     require(Mapping, "a dict of sources by their names", **omit_none(sources=sources))
-    schema = store.schema()
+    schema = store.schema.get()
     graph = TypedGraph(schema.type_field if schema else TYPE_FIELD)
     kinds = frozenset(names)
 
@@ -237,7 +237,7 @@ def examine(
 
 def _check_schema_problems(store: LinkStore, schema: Schema) -> Iterator[CheckupFinding]:
     """Yield the problems under the recorded schema."""
-    report = store.check_schema(schema)
+    report = store.schema.check(schema)
     if report.count:
         text = f"problems that version {schema.version} of the schema has with the store: {report.count:,}"
         yield make_finding("schema", "alarm", text, report.count, map(str, report.problems))
@@ -303,11 +303,11 @@ def _is_expected_inside(kind: str, tag: str) -> bool:
 
 def _check_incomplete(store: LinkStore) -> Iterator[CheckupFinding]:
     """Yield pages that lost documents since they were indexed."""
-    sources = store.sources()
+    sources = store.pages.sources()
     if BEGUN_SOURCE in sources:
         text = "linking the corpus was interrupted; index a source again, or run linkstore links --relink"
         yield make_finding("stale", "alarm", text, sources[BEGUN_SOURCE])
-    pages = sorted(page for page, digest in store.pages(None).items() if digest == INCOMPLETE_DIGEST)
+    pages = sorted(page for page, digest in store.pages.digests(None).items() if digest == INCOMPLETE_DIGEST)
     if pages:
         yield make_finding(
             "stale",
@@ -348,7 +348,7 @@ def _list_skipped(
 ) -> dict[str, str]:
     """Return the checks that were not made, each with the reason."""
     reasons: dict[str, str] = {}
-    others = sorted(store.sources().keys() - sources.keys() - {BEGUN_SOURCE})
+    others = sorted(store.pages.sources().keys() - sources.keys() - {BEGUN_SOURCE})
     if others:
         reasons["stale"] = f"these sources were not compared: {', '.join(others)}"
     if schema is None:

@@ -215,7 +215,7 @@ def _describe_distance(store: LinkStore, hits: Hits, id: str) -> list[str]:
     for distance in range(1, _MOST_DISTANCE + 1):
         reached: list[str] = []
         for document_id in frontier:
-            around = store.neighbours(document_id)
+            around = store.links.neighbours(document_id)
             for neighbour in (*around.incoming, *around.outgoing):
                 if neighbour.more:
                     hubs.add(f"{neighbour.link.kind} {neighbour.link.tag}")

@@ -138,7 +138,7 @@ def _show_checkup(views: Views, _: Mapping[str, Any]) -> dict[str, Any]:
 
 def _show_suggestions(views: Views, given: Mapping[str, Any]) -> list[dict[str, Any]]:
     page = _take(given, "page", str, "")
-    suggestions = views.store.suggest_links(_MOST_SUGGESTIONS)
+    suggestions = views.store.links.suggest(_MOST_SUGGESTIONS)
     own = [
         suggestion
         for suggestion in suggestions
@@ -150,11 +150,11 @@ def _show_suggestions(views: Views, given: Mapping[str, Any]) -> list[dict[str, 
 def _accept_suggestion(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
     wanted = _take(given, "source", str), _take(given, "target", str)
     suggestions = [
-        link for link in views.store.suggest_links(_MOST_SUGGESTIONS) if (link.source, link.target) == wanted
+        link for link in views.store.links.suggest(_MOST_SUGGESTIONS) if (link.source, link.target) == wanted
     ]
     if not suggestions:
         raise DocumentError(f"no link from {wanted[0]!r} to {wanted[1]!r} is suggested any more")
-    return {"changed": views.store.add_suggested_links(suggestions)}
+    return {"changed": views.store.links.accept(suggestions)}
 
 
 def _get_memory(views: Views) -> ConversationMemory:
@@ -240,7 +240,7 @@ def describe_document(store: LinkStore, id: str, hops: int = 1) -> dict[str, Any
     if not documents:
         raise DocumentError(f"document {id!r} does not exist in the store")
     document = documents[0]
-    around = store.neighbours(id)
+    around = store.links.neighbours(id)
     metadata = {name: value for name, value in document.metadata.items() if name != LINKS_KEY}
     text = get_body(document)
     graph = _describe_surroundings(store, id, hops)
@@ -281,7 +281,7 @@ def _describe_surroundings(store: LinkStore, id: str, hops: int) -> dict[str, An
     for distance in range(1, hops + 1):
         reached: list[str] = []
         for document_id in frontier:
-            neighbours = store.neighbours(document_id)
+            neighbours = store.links.neighbours(document_id)
             for neighbour, away in [
                 *((neighbour, True) for neighbour in neighbours.outgoing),
                 *((neighbour, False) for neighbour in neighbours.incoming),
@@ -326,8 +326,8 @@ def find_documents(store: LinkStore, text: str) -> list[dict[str, Any]]:
         return []
     documents = {id.id: id for id in store.get_by_ids([typed])}
     folded = typed.casefold()
-    pages = sorted(name for name in store.pages() if folded in name.casefold())[:_FOUND]
-    first = [ids[0] for ids in store.page_ids(None, pages).values() if ids]
+    pages = sorted(name for name in store.pages.digests() if folded in name.casefold())[:_FOUND]
+    first = [ids[0] for ids in store.pages.ids(None, pages).values() if ids]
     documents |= {id.id: id for id in store.get_by_ids(first)}
     for hit in store.search(typed, strategy=Words(k=_FOUND)):
         documents.setdefault(hit.document.id, hit.document)

@@ -24,6 +24,14 @@ _QUOTES: Final = " \"'`\u201c\u201d\u2018"
 _ENDING: Final = " .,;:!?" + _QUOTES
 
 
+class ReplaceableLinks(Protocol):
+    """Links of a store, which can be replaced."""
+
+    def replace(self, kinds: frozenset[str], links: Mapping[str, Sequence[Link]]) -> object:
+        """Replace the links of some kinds in stored documents."""
+        ...
+
+
 class LinkedStore(Protocol):
     """A store whose links can be read and replaced."""
 
@@ -31,8 +39,9 @@ class LinkedStore(Protocol):
         """Yield all documents."""
         ...
 
-    def replace_links(self, kinds: frozenset[str], links: Mapping[str, Sequence[Link]]) -> object:
-        """Replace the links of some kinds in stored documents."""
+    @property
+    def links(self) -> ReplaceableLinks:
+        """The links between its documents."""
         ...
 
 
@@ -122,10 +131,10 @@ class NameNormalizer:
             changed[document.id or ""] = joined
             count += 1
             if len(changed) == _VARIANT_BATCH:
-                store.replace_links(self.kinds, changed)
+                store.links.replace(self.kinds, changed)
                 changed = {}
         if changed:
-            store.replace_links(self.kinds, changed)
+            store.links.replace(self.kinds, changed)
         return count
 
     def report(self, source: LinkedStore | Iterable[Document]) -> tuple[MergedName, ...]:

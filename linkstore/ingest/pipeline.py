@@ -52,6 +52,7 @@ from linkstore.ingest.source import (
 from linkstore.ingest.suffixes import describe_unread
 from linkstore.ingest.workers import ReadAhead, ReadPage
 from linkstore.store.base import PATIENCE, retry
+from linkstore.store.pages import StorePages
 
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
@@ -149,7 +150,7 @@ def index(
         SiteUnavailableError: If a website does not answer, or stops answering.
         CancelledError: That of ``concurrent.futures``, if ``stop`` was set.
     """
-    require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
+    require_having("survey", "a store, such as LinkStore.open('kb')", store=store)
     name, chosen = name_source(source, name), partition
     if partition is not None:
         require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
@@ -217,7 +218,7 @@ class _IngestRun:
                 " all documents; index the whole source, or leave that one out"
             )
         salt = f"{hash_values(PIPELINE_VERSION, site, names)}:"
-        self.last = _LastRun(self.store.pages(self.name), salt, site)
+        self.last = _LastRun(self.store.pages.digests(self.name), salt, site)
         self.upkeep = CorpusLinks(self.store, () if self.dry_run else self.linkers.kept_up)
         self.ahead = ReadAhead(self.linkers, self.links, self.jobs)
         self.refusals = Refusals()
@@ -289,11 +290,11 @@ class _IngestRun:
             self._renew_digests()
         self.skipped.update(self.last.keep(gone))
         for batch in () if self.dry_run else split_batches(gone, _CHANGED_AT_ONCE):
-            self.upkeep.remove_pages(self.name, batch)
+            self.upkeep.remove(batch, self.name)
             _LOG.info("removed %s", ", ".join(batch))
         if complete:
             self.written.update(self.upkeep.finish().links)
-        survey, linked = self.store.survey_pages() if complete else (None, ())
+        survey, linked = self.store.pages.survey() if complete else (None, ())
         return Summary(
             pages=WriteCounts(**self.pages, removed=len(gone)),
             chunks=self.chunks,
@@ -317,7 +318,7 @@ class _IngestRun:
     def _renew_digests(self) -> None:
         """Record the digests of pages whose documents stay as they are."""
         for urls in split_batches(self.renewed, _CHANGED_AT_ONCE):
-            self.store.renew_pages(self.name, {url: self.renewed[url] for url in urls})
+            self.store.pages.renew(self.name, {url: self.renewed[url] for url in urls})
 
     def _read_changed(self) -> Generator[PageDocuments, None, None]:
         """Read and yield the pages that are new or changed, and count the others."""
@@ -450,7 +451,7 @@ class _LastRun:
 
 
 def write_pages(
-    store: CorpusLinks, source: str, pages: Iterator[PageDocuments], patience: float = 0
+    target: CorpusLinks | StorePages, source: str, pages: Iterator[PageDocuments], patience: float = 0
 ) -> Iterator[Outcome]:
     """Write pages, and yield each once the store has acknowledged or refused it.
 
@@ -458,17 +459,17 @@ def write_pages(
     writes the one before. If the run is interrupted, the batches that were handed over are still written.
 
     Args:
-        store: Where they go.
+        target: Where they go.
         source: The name of their source.
         pages: In the order in which they are written.
         patience: Seconds for which a batch is tried again while others write, or no server answers.
     """
 
     def embed(batch: Sequence[PageDocuments]) -> Sequence[PageDocuments]:
-        return retry(partial(store.embed_pages, source, batch), patience)
+        return retry(partial(target.embed, source, batch), patience)
 
     def put(batch: Sequence[PageDocuments]) -> Sequence[PageDocuments]:
-        retry(partial(store.put_pages, source, batch), patience)
+        retry(partial(target.put, source, batch), patience)
         return batch
 
     def write(embedding: Future[list[Outcome]]) -> list[Outcome]:
@@ -509,7 +510,7 @@ def _try_batch(
 def preview_pages(store: CoreStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
     """Yield the results of :func:`write_pages`, as far as they are known without writing."""
     for batch in batch_pages(pages):
-        store.check_pages(source, [page.url for page in batch])
+        store.pages.check(source, [page.url for page in batch])
         yield from ((page, None) for page in batch)
 
 

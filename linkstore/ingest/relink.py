@@ -66,7 +66,7 @@ def link_corpus(store: CoreStore, links: Sequence[str | LinkExtractor[Any]] = CO
     Raises:
         ExtractionError: If an extractor is not installed, or its links cannot be kept up to date.
     """
-    require_having("check_pages", "a store, such as LinkStore.open('kb')", store=store)
+    require_having("survey", "a store, such as LinkStore.open('kb')", store=store)
     require_list("extractors", links=links)
     extractors = [_load_upkeep_extractor(link) for link in links]
     total = 0
@@ -98,24 +98,26 @@ class CorpusLinks:
         self._after: list[Counter[str]] = [Counter() for _ in extractors]
         self._put: set[str] = set()
         self._changes = 0
-        self._marked = bool(extractors) and not store.pages(BEGUN_SOURCE).keys().isdisjoint(self._kinds)
+        self._marked = bool(extractors) and not store.pages.digests(BEGUN_SOURCE).keys().isdisjoint(
+            self._kinds
+        )
         self._unfinished = self._marked
 
-    def embed_pages(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
+    def embed(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
         """Return pages with the vectors of their documents, as the store gives them."""
-        return self._store.embed_pages(source, pages)
+        return self._store.pages.embed(source, pages)
 
-    def put_pages(self, source: str, pages: Sequence[PageDocuments]) -> None:
+    def put(self, source: str, pages: Sequence[PageDocuments]) -> None:
         """Replace pages as wholes, as the store does."""
         documents = [document for page in pages for document in page.documents]
         gone = self._before_writing(source, [page.url for page in pages], documents)
-        self._store.put_pages(source, pages)
+        self._store.pages.put(source, pages)
         self._note(gone, documents)
 
-    def remove_pages(self, source: str, urls: Sequence[str]) -> None:
+    def remove(self, urls: Sequence[str], source: str) -> None:
         """Remove pages with their documents, as the store does."""
         gone = self._before_writing(source, urls, ())
-        self._store.remove_pages(source, urls)
+        self._store.pages.remove(urls, source)
         self._note(gone, ())
 
     def finish(self) -> Relinked:
@@ -128,7 +130,7 @@ class CorpusLinks:
         else:
             done = self._follow_changes() if self._changes else Relinked()
         if self._marked:
-            self._store.remove_pages(BEGUN_SOURCE, self._kinds)
+            self._store.pages.remove(self._kinds, BEGUN_SOURCE)
         self._changes, self._unfinished, self._marked = 0, False, False
         return done
 
@@ -140,9 +142,9 @@ class CorpusLinks:
             return []
         if not self._marked:
             marks = [PageDocuments(url=kind, digest="begun", documents=()) for kind in self._kinds]
-            self._store.put_pages(BEGUN_SOURCE, marks)
+            self._store.pages.put(BEGUN_SOURCE, marks)
             self._marked = True
-        ids = [id for ids in self._store.page_ids(source, urls).values() for id in ids]
+        ids = [id for ids in self._store.pages.ids(source, urls).values() for id in ids]
         return self._store.get_by_ids(
             list(dict.fromkeys([*ids, *(document.id or "" for document in documents)]))
         )
@@ -197,7 +199,7 @@ def _replace_changed_links(
                 links[document.id or ""] = made
                 counts.update(link.kind for link in made)
         if links:
-            store.replace_links(kinds, links)
+            store.links.replace(kinds, links)
             changed += len(links)
     return Relinked(documents=total, changed=changed, links=dict(sorted(counts.items())))
 

@@ -392,10 +392,10 @@ def staleness(store: CoreStore, source: Source, name: str | None = None) -> Stal
     Raises:
         SourceNotFoundError: If there is no such source.
     """
-    require_having("pages", "a store, such as LinkStore.open('kb')", store=store)
+    require_having("survey", "a store, such as LinkStore.open('kb')", store=store)
     name = name_source(source, name)
     with source.open() as opened:
-        return _compare(store.pages(name), opened, name)
+        return _compare(store.pages.digests(name), opened, name)
 
 
 def _compare(pages: Mapping[str, str], source: OpenedSource, name: str) -> Staleness:

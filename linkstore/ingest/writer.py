@@ -47,7 +47,7 @@ from linkstore.ingest.jsonlines import ROW_KEYS, make_row_document
 from linkstore.ingest.notes.frontmatter import NotPlainError, make_plain
 from linkstore.ingest.relink import Relinked, link_corpus
 from linkstore.store.base import PATIENCE, close_on_failure, retry
-from linkstore.store.documents import prepare_drafts
+from linkstore.store.documents import prepare_drafts, put_documents
 from linkstore.store.embedding import MIN_COSINE
 from linkstore.store.linkstore import LinkStore
 
@@ -190,7 +190,7 @@ class Writer:
         require_at_least(0, sample=sample)
         store = retry(partial(_STORES.get, self), self.patience)
         linked = link_corpus(store, links) if links else Relinked()
-        store.flush()
+        store.backend.run(store.backend.flush())
         read = store.backend.scan
         sampled = store.backend.run(read(uuid4().hex, sample)) if sample else []
         if len(sampled) < sample:
@@ -218,7 +218,7 @@ class Writer:
             documents = [
                 document for document in documents if stored.get(document.id) != pack_document(document)
             ]
-        written = store.put_documents(documents, vectors=vectors)
+        written = put_documents(store, documents, vectors)
         return written + WriteCounts(unchanged=len(all_documents) - len(documents))
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from random import uniform
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, TypeVar, Unpack
 
 import orjson
 
@@ -33,6 +34,29 @@ FLOOR_NOTE: Final = "min_similarity"
 LEXICAL_NOTE: Final = "lexical_weight"
 """The note that holds the weight of words."""
 _NOTE_RANGES: Final = {FLOOR_NOTE: (-1, 1), LEXICAL_NOTE: (0, 100)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSettings:
+    """What searches of a store do where they set nothing.
+
+    Args:
+        min_similarity: The minimum similarity of the documents they start from, None without one.
+        lexical_weight: The weight of words, where similarity has weight 1: the recorded one, or that of the
+            embedding (:data:`~linkstore.embeddings.names.LEXICAL_WEIGHT`), or 1.
+        max_depth: How many links in a row they may follow, None for any number.
+    """
+
+    min_similarity: float | None
+    lexical_weight: float
+    max_depth: int | None
+
+
+class RecordedSettings(TypedDict, total=False):
+    """The arguments of ``configure``."""
+
+    min_similarity: float | None
+    lexical_weight: float | None
 
 
 class StoreBase:
@@ -72,72 +96,52 @@ class StoreBase:
         self.close()
 
     @property
-    def max_depth(self) -> int | None:
-        """The number of links in a row that a search of this store may follow, or None for any number."""
-        return self._max_depth
+    def search_settings(self) -> SearchSettings:
+        """What searches of this store do where they set nothing: as recorded when it was opened, or since."""
+        return SearchSettings(
+            min_similarity=self._floor, lexical_weight=self._lexical, max_depth=self._max_depth
+        )
 
-    @property
-    def min_similarity(self) -> float | None:
-        """The minimum similarity of the documents that searches of this store start from, None without one.
+    def configure(self, **settings: Unpack[RecordedSettings]) -> None:
+        """Record settings in the store, for searches that set none of their own.
 
-        It is the one that the store had when it was opened, or that this object set since.
-        """
-        return self._floor
+        :mod:`linkstore.evaluate` proposes both. Other clients use them when they next open the store.
 
-    def set_min_similarity(self, floor: float | None) -> None:
-        """Record a minimum similarity in the store, for searches that set none of their own.
-
-        :func:`linkstore.evaluate.calibrate_floor` proposes one. Strategies that follow links take it for
-        their ``min_similarity`` if that is None. Plain similarity search does not use it. Other clients use
-        it when they open the store the next time.
-
-        Args:
-            floor: In [-1, 1]. None removes it.
+        Keyword Args:
+            min_similarity (float | None): The minimum similarity of the documents that searches start
+                from, in [-1, 1]. None removes it. Plain similarity search does not use it.
+            lexical_weight (float | None): The weight of words, where similarity has weight 1, in [0, 100].
+                None removes it.
 
         Raises:
-            StrategyError: If it is not in this range.
+            TypeError: If there is no such setting.
+            StrategyError: If a value is not in its range.
             StoreBusyError: If another client sets one at the same time.
         """
-        self._floor = run(self._record(FLOOR_NOTE, floor))
+        run(self._configure(settings))
 
-    async def aset_min_similarity(self, floor: float | None) -> None:
-        """Record a minimum similarity: see :meth:`set_min_similarity`."""
-        self._floor = await arun(self._record(FLOOR_NOTE, floor))
+    async def aconfigure(self, **settings: Unpack[RecordedSettings]) -> None:
+        """Record settings in the store: see :meth:`configure`."""
+        await arun(self._configure(settings))
 
-    @property
-    def lexical_weight(self) -> float:
-        """The weight of words in searches that set none, where similarity has weight 1.
-
-        It is the recorded one, or that of the embedding
-        (:data:`~linkstore.embeddings.names.LEXICAL_WEIGHT`), or 1.
-        """
-        return self._lexical
-
-    def set_lexical_weight(self, weight: float | None) -> None:
-        """Record the weight of words in the store, for strategies whose ``lexical`` is None.
-
-        :func:`linkstore.evaluate.estimate_lexical_weight` proposes one. Other clients use it when they open
-        the store the next time.
-
-        Args:
-            weight: In [0, 100]. None removes it.
-
-        Raises:
-            StrategyError: If it is not in this range.
-            StoreBusyError: If another client sets one at the same time.
-        """
-        self._lexical = self._weigh_words(run(self._record(LEXICAL_NOTE, weight)))
-
-    async def aset_lexical_weight(self, weight: float | None) -> None:
-        """Record the weight of words: see :meth:`set_lexical_weight`."""
-        self._lexical = self._weigh_words(await arun(self._record(LEXICAL_NOTE, weight)))
+    def _configure(self, settings: RecordedSettings) -> Operation[None]:
+        numbers: dict[str, Any] = {**settings}
+        for name, number in numbers.items():
+            if name not in _NOTE_RANGES:
+                raise TypeError(f"configure() has no argument {name!r}; it has {', '.join(_NOTE_RANGES)}")
+            require_within(*_NOTE_RANGES[name], **omit_none(**{name: number}))
+        for name, number in numbers.items():
+            recorded = yield from self._record(name, number)
+            if name == FLOOR_NOTE:
+                self._floor = recorded
+            else:
+                self._lexical = self._weigh_words(recorded)
 
     def _weigh_words(self, recorded: float | None) -> float:
         default = LEXICAL_WEIGHT.get(self._embedding.name, DEFAULT_LEXICAL_WEIGHT)
         return default if recorded is None else recorded
 
     def _record(self, note: str, number: float | None) -> Operation[float | None]:
-        require_within(*_NOTE_RANGES[note], **omit_none(**{note: number}))
         value = None if number is None else orjson.dumps(float(number)).decode()
         backend = self.backend
         before = yield from call_engine(backend, backend.note(note))

@@ -34,7 +34,6 @@ from linkstore.errors import ArgumentError, DocumentError, EmbeddingError
 from linkstore.store.base import StoreBase
 from linkstore.store.embedding import StoreEmbedding
 from linkstore.store.schema_graph import check_documents
-from linkstore.strategies.neighbours import Neighbours, find_neighbours
 
 VectorsLike: TypeAlias = Floats | Sequence[Sequence[float]]
 """Vectors of documents, one for each."""
@@ -137,23 +136,6 @@ class DocumentMethods(StoreBase):
         _refuse_arguments("aadd_texts", kwargs)
         return await arun(self._add(_make_documents(texts, metadatas), ids, BATCH_SIZE, vectors))
 
-    def put_documents(self, documents: list[Document], *, vectors: VectorsLike | None = None) -> WriteCounts:
-        """Add or replace documents in one change, and count what it did: see :meth:`add_documents`."""
-        return run(self._put_documents(documents, vectors))
-
-    async def aput_documents(
-        self, documents: list[Document], *, vectors: VectorsLike | None = None
-    ) -> WriteCounts:
-        """Add or replace documents in one change: see :meth:`put_documents`."""
-        return await arun(self._put_documents(documents, vectors))
-
-    def _put_documents(
-        self, documents: Sequence[Document], vectors: VectorsLike | None
-    ) -> Operation[WriteCounts]:
-        drafts = prepare_drafts(documents, [document.id for document in documents])
-        written = yield from self._write_drafts(drafts, vectors, max(1, len(drafts)))
-        return written[0] if written else WriteCounts()
-
     def _add(
         self,
         documents: Sequence[Document] | Document,
@@ -197,7 +179,7 @@ class DocumentMethods(StoreBase):
         """Remove documents and their links by id. Unknown ids are ignored.
 
         The next run of a source restores deleted documents that the source still has. Use
-        ``delete_pages`` to remove whole pages.
+        ``store.pages.remove`` to remove whole pages.
 
         Raises:
             ArgumentError: If no ids are given, or one is not a string.
@@ -246,7 +228,7 @@ class DocumentMethods(StoreBase):
 
     def scan(self) -> Iterator[Document]:
         """Iterate over all documents in batches, in the backend's order (embedded: by id)."""
-        return map(as_document, self._scan_records())
+        return map(as_document, scan_records(self.backend))
 
     async def ascan(self) -> AsyncIterator[Document]:
         """Iterate over all documents: see :meth:`scan`."""
@@ -255,35 +237,6 @@ class DocumentMethods(StoreBase):
             for record in records:
                 yield as_document(record)
             after = records[-1].id
-
-    def _scan_records(self) -> Iterator[Record]:
-        after: str | None = None
-        while records := self.backend.run(self.backend.scan(after, SCAN_SIZE)):
-            yield from records
-            after = records[-1].id
-
-    def neighbours(self, id: str) -> Neighbours:
-        """Return the documents that a document links to or is linked from.
-
-        Args:
-            id: The id of the document.
-
-        Raises:
-            DocumentError: If the document does not exist.
-        """
-        return run(self._find_neighbours(id))
-
-    async def aneighbours(self, id: str) -> Neighbours:
-        """Return the neighbours of a document: see :meth:`neighbours`."""
-        return await arun(self._find_neighbours(id))
-
-    def _find_neighbours(self, id: str) -> Operation[Neighbours]:
-        neighbours: Neighbours | None = None
-        if is_storable(id):
-            neighbours = yield from call_plan(self.backend, find_neighbours(id))
-        if neighbours is None:
-            raise DocumentError(f"document {id!r} does not exist in the store")
-        return neighbours
 
     def touch(self, ids: Sequence[str], at: datetime | None = None) -> int:
         """Record that documents were accessed. Documents, vectors and indexes are not written.
@@ -315,6 +268,23 @@ class DocumentMethods(StoreBase):
     async def aaccessed(self, ids: Sequence[str]) -> dict[str, datetime]:
         """Return when documents were last accessed: see :meth:`accessed`."""
         return await arun(read_access_times(self.backend, ids))
+
+
+def put_documents(
+    store: DocumentMethods, documents: Sequence[Document], vectors: VectorsLike | None = None
+) -> WriteCounts:
+    """Add or replace documents in one change, and count what it did."""
+    drafts = prepare_drafts(documents, [document.id for document in documents])
+    written = run(store._write_drafts(drafts, vectors, max(1, len(drafts))))  # noqa: SLF001
+    return written[0] if written else WriteCounts()
+
+
+def scan_records(backend: Backend) -> Iterator[Record]:
+    """Iterate over all records in batches, in the backend's order."""
+    after: str | None = None
+    while records := backend.run(backend.scan(after, SCAN_SIZE)):
+        yield from records
+        after = records[-1].id
 
 
 def read_access_times(backend: Backend, ids: Sequence[str]) -> Operation[dict[str, datetime]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, Unpack, cast, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, Unpack, cast, runtime_checkable
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from linkstore.core.arguments import omit_none, require
+from linkstore.core.arguments import require
 from linkstore.core.calls import Operation, arun, run, run_in_thread
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hits
@@ -25,15 +25,16 @@ from linkstore.store.base import close_on_failure
 from linkstore.store.core import CoreStore
 from linkstore.store.search import (
     DEFAULT_RETURNED_K,
-    TRAVERSAL_SEARCHES,
+    LINKS_SEARCH,
     SearchArguments,
     check_argument_names,
+    convert_relevance,
+    make_diverse_mmr,
     make_search_options,
     make_traversal,
 )
 from linkstore.strategies.base import DEFAULT_SEEDS, SearchOptions, Strategy
 from linkstore.strategies.first_stage import Similarity
-from linkstore.strategies.mmr import Mmr
 
 if TYPE_CHECKING:
     from linkstore.engines.cassandra.driver import Session
@@ -338,21 +339,21 @@ class LinkStore(CoreStore, VectorStore):
         tags = [*(kwargs.pop("tags", None) or ()), *self._get_retriever_tags()]
         return LinkRetriever(store=self, tags=tags, **kwargs)
 
-    @overload
-    def search(self, query: str, search_type: None = None, **arguments: Unpack[SearchArguments]) -> Hits: ...
-    @overload
-    def search(self, query: str, search_type: str, **arguments: Any) -> list[Document]: ...
-    def search(self, query: str, search_type: str | None = None, **arguments: Any) -> Hits | list[Document]:
-        """Search by a strategy, and return hits with their paths.
+    def search(  # type: ignore[override]  # hits have paths, which plain documents lack
+        self, query: str, search_type: str | None = None, **arguments: Unpack[SearchArguments]
+    ) -> Hits:
+        """Search, and return hits with their paths.
 
         Args:
             query: The question, in words.
-            search_type: If given (``"similarity"``, ``"mmr"``, …), call LangChain's search method of this
-                type, which returns plain documents.
+            search_type: ``"links"``, or None, the default, searches by a strategy. ``"traversal"``,
+                ``"mmr_traversal"``, ``"pagerank"``, ``"similarity"``, ``"mmr"`` and
+                ``"similarity_score_threshold"`` name one, whose settings are further arguments.
             arguments: See below. Other names raise TypeError.
 
         Keyword Args:
-            k (int): Maximum number of documents to return. Default the ``k`` of the strategy, which is 10.
+            k (int): Maximum number of documents to return. Default the ``k`` of the strategy, which is 10, or
+                4 for a search type.
             strategy (Strategy): How to search. Default :data:`~linkstore.strategies.DEFAULT_STRATEGY`, a
                 :class:`~linkstore.strategies.PageRank`.
             filter (Filter): Metadata filter for the whole search: seeds, hops and results.
@@ -372,32 +373,19 @@ class LinkStore(CoreStore, VectorStore):
             UnknownNameError: If the strategy names a kind of link, ``hop_filter`` a metadata field, or
                 ``link_filter`` a field of link data, that no document in the store has. An empty store raises
                 no such error.
-            StrategyError: If the strategy follows more links than the store's ``max_depth`` allows.
+            StrategyError: If there is no such search type, or the strategy follows more links than the
+                store's ``max_depth`` allows.
             LinkError: If an initial link is invalid.
             EmbeddingError: If the embedding does not match the store.
             BackendError: If the storage engine fails.
         """
-        if search_type is not None:
-            if search_type in TRAVERSAL_SEARCHES:
-                return run(self._traverse(search_type, query, omit_none(**arguments)))
-            return VectorStore.search(self, query, search_type, **omit_none(**arguments))
-        return run(self._search("search", query, arguments))
+        return run(self._search("search", query, search_type or LINKS_SEARCH, arguments))
 
-    @overload
-    async def asearch(
-        self, query: str, search_type: None = None, **arguments: Unpack[SearchArguments]
-    ) -> Hits: ...
-    @overload
-    async def asearch(self, query: str, search_type: str, **arguments: Any) -> list[Document]: ...
-    async def asearch(
-        self, query: str, search_type: str | None = None, **arguments: Any
-    ) -> Hits | list[Document]:
+    async def asearch(  # type: ignore[override]  # hits have paths, which plain documents lack
+        self, query: str, search_type: str | None = None, **arguments: Unpack[SearchArguments]
+    ) -> Hits:
         """Search without blocking the event loop: see :meth:`search`."""
-        if search_type is not None:
-            if search_type in TRAVERSAL_SEARCHES:
-                return await arun(self._traverse(search_type, query, omit_none(**arguments)))
-            return await VectorStore.asearch(self, query, search_type, **omit_none(**arguments))
-        return await arun(self._search("asearch", query, arguments))
+        return await arun(self._search("asearch", query, search_type or LINKS_SEARCH, arguments))
 
     def traversal_search(
         self,
@@ -510,29 +498,29 @@ class LinkStore(CoreStore, VectorStore):
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
         """Return ``k`` of the ``fetch_k`` most similar documents, chosen for diversity. Takes ``filter``."""
-        return run(self._search_plain(query, _make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
+        return run(self._search_plain(query, make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
 
     async def amax_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
         """Return ``k`` of the ``fetch_k`` most similar documents, chosen for diversity. Takes ``filter``."""
-        return await arun(self._search_plain(query, _make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
+        return await arun(self._search_plain(query, make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
 
     def max_marginal_relevance_search_by_vector(
         self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
         """Return ``k`` of the ``fetch_k`` documents most similar to a vector, chosen for diversity."""
-        return run(self._search_plain(embedding, _make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
+        return run(self._search_plain(embedding, make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
 
     async def amax_marginal_relevance_search_by_vector(
         self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
         """Return ``k`` of the ``fetch_k`` documents most similar to a vector, chosen for diversity."""
-        return await arun(self._search_plain(embedding, _make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
+        return await arun(self._search_plain(embedding, make_diverse_mmr(k, fetch_k, lambda_mult), kwargs))
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         """Return the function for LangChain's relevance, in [0, 1]."""
-        return lambda cosine: (1.0 + cosine) / 2.0
+        return convert_relevance
 
     def _traverse(self, search_type: str, query: str, options: dict[str, Any]) -> Operation[list[Document]]:
         strategy, of_search = make_traversal(search_type, options)
@@ -549,10 +537,6 @@ class LinkStore(CoreStore, VectorStore):
         taken = make_search_options("similarity_search_with_score", options)
         hits = yield from self._hits(query, Similarity(k=k), taken)
         return [(hit.document, hit.score) for hit in hits]
-
-
-def _make_diverse_mmr(k: int, fetch_k: int, lambda_mult: float) -> Mmr:
-    return Mmr(k=k, depth=0, fetch_k=fetch_k, lambda_mult=lambda_mult)
 
 
 def require_store(**stores: object) -> None:

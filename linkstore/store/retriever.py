@@ -85,7 +85,7 @@ class LinkRetriever(VectorStoreRetriever):
         arguments = self._make_arguments(kwargs)
         if self.search_type not in _LINK_FOLLOWING_SEARCHES:
             return self._prepare(super()._get_relevant_documents(query, run_manager=run_manager, **arguments))
-        hits: Hits = self.vectorstore.search(query, None, **arguments)
+        hits: Hits = self.vectorstore.search(query, **arguments)
         dispatch_custom_event(
             EVENT_NAME, _summarize_hits(hits), config={"callbacks": run_manager.get_child()}
         )
@@ -99,7 +99,7 @@ class LinkRetriever(VectorStoreRetriever):
             return self._prepare(
                 await super()._aget_relevant_documents(query, run_manager=run_manager, **arguments)
             )
-        hits: Hits = await self.vectorstore.asearch(query, None, **arguments)
+        hits: Hits = await self.vectorstore.asearch(query, **arguments)
         await adispatch_custom_event(
             EVENT_NAME, _summarize_hits(hits), config={"callbacks": run_manager.get_child()}
         )

@@ -9,7 +9,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 import numpy as np
 
-from linkstore.core.arguments import quote_value
+from linkstore.core.arguments import omit_none, quote_value
 from linkstore.core.arrays import Floats, convert_numbers, normalize_vector
 from linkstore.core.calls import Operation, call_engine, call_plan, run
 from linkstore.core.filters import Filter, parse_filter
@@ -59,6 +59,10 @@ class SearchArguments(TypedDict, total=False):
     result_filter: Filter | None
     initial_roots: Sequence[str]
     initial_links: Sequence[AnyLink]
+    depth: int
+    fetch_k: int
+    lambda_mult: float
+    score_threshold: float
 
 
 def list_settings(kind: type[Strategy]) -> frozenset[str]:
@@ -128,6 +132,51 @@ def make_traversal(search_type: str, options: Mapping[str, Any]) -> tuple[Strate
     return kind(**{"k": DEFAULT_RETURNED_K, **settings}), of_search
 
 
+def choose_search(
+    method: str, search_type: str, options: Mapping[str, Any]
+) -> tuple[Strategy, SearchOptions, float | None]:
+    """Return the strategy of a search type, the options of its search, and the least relevance of its hits.
+
+    Args:
+        method: The method that was called, for messages.
+        search_type: One of :data:`SEARCH_ARGUMENTS`.
+        options: Settings of the strategy, and of the search.
+
+    Raises:
+        TypeError: If it does not take one of the options.
+        StrategyError: If there is no such search type, or a setting is invalid.
+    """
+    if search_type not in SEARCH_ARGUMENTS:
+        offered = ", ".join(map(repr, SEARCH_ARGUMENTS))
+        raise StrategyError(f"{method}() has no search_type {quote_value(search_type)}; it has {offered}")
+    if search_type != LINKS_SEARCH:
+        options = omit_none(**options)
+    if search_type in TRAVERSAL_SEARCHES:
+        strategy, of_search = make_traversal(search_type, options)
+        return strategy, SearchOptions(**of_search), None
+    where = f"{method}()" if search_type == LINKS_SEARCH else f'search_type="{search_type}"'
+    check_argument_names(where, options, SEARCH_ARGUMENTS[search_type])
+    of_search = {name: value for name, value in options.items() if name in SEARCH_OPTIONS}
+    k = options.get("k")
+    if search_type == LINKS_SEARCH:
+        return choose_strategy(options.get("strategy"), k), SearchOptions(**of_search), None
+    k = DEFAULT_RETURNED_K if k is None else k
+    if search_type == "mmr":
+        diversity = {name: options[name] for name in ("fetch_k", "lambda_mult") if name in options}
+        return make_diverse_mmr(k, **diversity), SearchOptions(**of_search), None
+    return Similarity(k=k), SearchOptions(**of_search), options.get("score_threshold")
+
+
+def make_diverse_mmr(k: int, fetch_k: int = 20, lambda_mult: float = 0.5) -> Mmr:
+    """Return LangChain's search by maximal marginal relevance, which follows no links."""
+    return Mmr(k=k, depth=0, fetch_k=fetch_k, lambda_mult=lambda_mult)
+
+
+def convert_relevance(cosine: float) -> float:
+    """Return LangChain's relevance, in [0, 1]."""
+    return (1.0 + cosine) / 2.0
+
+
 def make_search_options(method: str, options: Mapping[str, Any]) -> SearchOptions:
     """Return the options of a search from a method's arguments.
 
@@ -193,13 +242,16 @@ class SearchMethods(StoreBase):
 
     def search(self, query: str, **arguments: Unpack[SearchArguments]) -> Hits:
         """Search by a strategy, and return hits with their paths: see :meth:`linkstore.LinkStore.search`."""
-        return run(self._search("search", query, arguments))
+        return run(self._search("search", query, LINKS_SEARCH, arguments))
 
-    def _search(self, method: str, query: str, arguments: Mapping[str, Any]) -> Operation[Hits]:
-        check_argument_names(f"{method}()", arguments, SEARCH_ARGUMENTS[LINKS_SEARCH])
-        options = dict(arguments)
-        strategy = choose_strategy(options.pop("strategy", None), options.pop("k", None))
-        return self._hits(query, strategy, SearchOptions(**options))
+    def _search(
+        self, method: str, query: str, search_type: str, arguments: Mapping[str, Any]
+    ) -> Operation[Hits]:
+        strategy, options, least = choose_search(method, search_type, arguments)
+        hits = yield from self._hits(query, strategy, options)
+        if least is None:
+            return hits
+        return replace(hits, hits=tuple(hit for hit in hits if convert_relevance(hit.score) >= least))
 
     def _hits(self, query: str | list[float], strategy: Strategy, options: SearchOptions) -> Operation[Hits]:
         """Search, and report it to the observers."""

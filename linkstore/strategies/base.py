@@ -249,8 +249,8 @@ class Traversing(Strategy):
 
     Args:
         min_similarity: Minimum similarity of seeds found by similarity, in [-1, 1]. None, the default, takes
-            that of the store (:meth:`LinkStore.set_min_similarity
-            <linkstore.LinkStore.set_min_similarity>`). Without one there is no minimum, and strategies
+            that of the store (:meth:`LinkStore.configure
+            <linkstore.LinkStore.configure>`). Without one there is no minimum, and strategies
             with a search by words doubt a question whose words no document has
             (:data:`~linkstore.embeddings.names.LEAST_SIMILARITY`). A value of -1
             is no minimum. It does not apply to ``initial_roots`` and ``initial_links``.

@@ -51,11 +51,11 @@ for hit in hits:
 # A link to `mopop.html#building` leads to the chunk with this section, and not to the beginning of the page.
 # `neighbours` shows both directions:
 # %%
-around = store.neighbours("mopop.html#building")
+around = store.links.neighbours("mopop.html#building")
 for near in around.incoming:
     if near.link.kind == "hyperlink":
         print(f"who links to {near.link.tag}:", *near.ids)
-for near in store.neighbours("monorail.html#route").outgoing:
+for near in store.links.neighbours("monorail.html#route").outgoing:
     if near.link.kind == "hyperlink":
         print(f"monorail.html#route says {near.link.label!r} and leads to", *near.ids)
 # %% [markdown]

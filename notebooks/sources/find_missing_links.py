@@ -85,7 +85,7 @@ def name(page: str) -> str:
     return page.removesuffix(".md").replace("%20", " ")
 
 
-suggested = store.suggest_links(k=20)
+suggested = store.links.suggest(k=20)
 right = [(name(one.source_page), name(one.target_page)) in hidden for one in suggested]
 for one, found in zip(suggested[:8], right, strict=False):
     pair = f"{name(one.source_page)} → {name(one.target_page)}"
@@ -130,6 +130,6 @@ plt.show()
 # %%
 from linkstore.explorer import show
 
-store.add_suggested_links([one for one, found in zip(suggested, right, strict=True) if found])
+store.links.accept([one for one, found in zip(suggested, right, strict=True) if found])
 shutil.rmtree(folder)
 show(store)

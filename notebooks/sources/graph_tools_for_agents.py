@@ -65,7 +65,7 @@ documents = [
 ]
 store = LinkStore.open(":memory:")
 store.add_documents(documents)
-print(store.count(), "documents")
+print(store.survey().documents, "documents")
 # %% [markdown]
 # ## The tools
 #
@@ -230,7 +230,7 @@ reader = Scripted(script=[tool_call(name="ProposedGraph", args=one, id="1") for 
 extracted = TypedGraphExtractor(reader, schema).extract(texts)
 print(*extracted.rejections, sep="\n")
 graph = LinkStore.open(":memory:")
-graph.set_schema(schema)
+graph.schema.set(schema)
 graph.add_documents(list(extracted.documents))
 print(
     graph_tools(graph)[0]

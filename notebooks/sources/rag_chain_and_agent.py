@@ -161,7 +161,7 @@ def search(question: str) -> str:
 def follow(page: str) -> str:
     """Read what a page links to. Each line is a page in brackets, the words of the link, what it says."""
     lines = []
-    for near in store.neighbours(page).outgoing:
+    for near in store.links.neighbours(page).outgoing:
         if near.link.kind == "hyperlink":
             for document in store.get_by_ids(list(near.ids)):
                 text = " ".join(document.page_content.split())

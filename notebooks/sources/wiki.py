@@ -91,7 +91,7 @@ print(f"{summary.chunks} chunks;", dict(summary.links))
 # Links that authors wrote have the kind `hyperlink`, whatever their syntax. Articles of one category lead to each other by
 # links of the kind `category`. The target of a link need not exist: there is no article on Carlson yet.
 # %%
-for near in store.neighbours(store.search("an observation tower")[0].document.id).outgoing:
+for near in store.links.neighbours(store.search("an observation tower")[0].document.id).outgoing:
     if near.link.kind != "section":
         print(f"{near.link.kind:10} {near.link.tag:55} → {', '.join(near.ids) or 'nothing here'}")
 # %% [markdown]

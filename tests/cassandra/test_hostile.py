@@ -134,11 +134,11 @@ def test_any_string_is_a_source_and_a_url(opened) -> None:
     for one in (opened, oracle):
         for url, source in zip(texts[:30], texts[30:], strict=True):
             page = Document(id=url, page_content=source)
-            one.put_pages(source, [PageDocuments(url=url, digest=source, documents=(page,))])
-        one.remove_pages(texts[30], texts[:1])
-    assert opened.pages() == oracle.pages()
+            one.pages.put(source, [PageDocuments(url=url, digest=source, documents=(page,))])
+        one.pages.remove(texts[:1], texts[30])
+    assert opened.pages.digests() == oracle.pages.digests()
     for source in texts[30:]:
-        assert opened.pages(source) == oracle.pages(source)
+        assert opened.pages.digests(source) == oracle.pages.digests(source)
     assert opened.get_by_ids(texts[:30]) == oracle.get_by_ids(texts[:30])
 
 
@@ -155,7 +155,7 @@ def test_an_id_may_be_as_long_as_a_key_of_cassandra(opened, letter) -> None:
     for one in both:
         found = one.search("short", strategy=Eager(start_k=1, depth=1))
         assert [hit.document.id for hit in found] == ["short", long]
-    assert opened.neighbours(long) == both[1].neighbours(long)
+    assert opened.links.neighbours(long) == both[1].neighbours(long)
     opened.delete([long])
     assert opened.get_by_ids([long, "short"]) == [second]
     assert opened.verify().sound

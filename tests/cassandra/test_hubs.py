@@ -138,7 +138,7 @@ def test_the_cap_says_how_many_rows_are_read(store, counting, cap) -> None:
 
 
 def test_neighbours_are_listed_up_to_a_limit_and_it_is_said_that_there_are_more(store, counting) -> None:
-    found = store.neighbours("m000007")
+    found = store.links.neighbours("m000007")
     assert [(one.link.tag, one.ids, one.more) for one in found.outgoing] == [
         ("everyone", (), True),
         ("3", ("m000006",), False),

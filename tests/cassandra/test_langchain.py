@@ -159,7 +159,7 @@ def test_retrievers_give_what_those_of_the_embedded_store_give(store):
             assert made(store).invoke("doc 5 v0") == expected
             assert asyncio.run(made(store).ainvoke("doc 5 v0")) == expected
             assert expected
-    assert store.count() == asyncio.run(store.acount()) == 40
+    assert store.survey().documents == asyncio.run(store.asurvey()).documents == 40
     with pytest.raises(TypeError, match="depth belongs to"):
         store.as_retriever(strategy=Eager(), search_kwargs={"depth": 1})
     with pytest.raises(FilterError):
@@ -219,10 +219,10 @@ def test_a_store_in_a_cluster_is_made_from_texts_and_opened_without_blocking(ope
         async with await LinkStore.afrom_texts(["c"], embedding(), table="made", **opening) as store:
             assert [one.page_content for one in await store.asimilarity_search("c", k=1)] == ["c"]
         async with await LinkStore.acassandra(embedding(), table="made", **opening, create=False) as store:
-            return await store.acount()
+            return (await store.asurvey()).documents
 
     with LinkStore.from_texts(["a", "b"], embedding(), table="made", **opening) as store:
-        assert store.count() == 2
+        assert store.survey().documents == 2
     assert asyncio.run(counted()) == 3
 
 

@@ -83,7 +83,7 @@ def test_other_data_are_written_and_the_store_is_sound(pharmacies):
     def relink(year: object) -> tuple[int, bool]:
         data = {"year": year}
         link = Link.outgoing(kind="HAS_APPROVAL", tag=f"approval/{drug.name}", data=data)
-        written = clustered.replace_links(kinds, {f"drug/{drug.name}": [link]})
+        written = clustered.links.replace(kinds, {f"drug/{drug.name}": [link]})
         hits = clustered.search("x", link_filter=SINCE, **search)
         return written.updated, any(hit.depth for hit in hits)
 

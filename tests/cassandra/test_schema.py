@@ -45,9 +45,9 @@ def test_a_drafted_schema_is_kept_and_obeyed_by_other_clients(opened):
     store, other = opened(), opened()
     store.add_documents(list(drugs.documents()))
     drafted = Schema.infer(store)
-    store.set_schema(drafted)
-    assert other.schema() == drafted
-    assert other.check_schema().sound
+    store.schema.set(drafted)
+    assert other.schema.get() == drafted
+    assert other.schema.check().sound
     other.add_documents([node("drug/new", "drug", Link.outgoing(kind="BELONGS_TO", tag="class/1"))])
     wrong = {
         "leads to no document": Link.outgoing(kind="BELONGS_TO", tag="class/none"),
@@ -58,17 +58,17 @@ def test_a_drafted_schema_is_kept_and_obeyed_by_other_clients(opened):
         with pytest.raises(SchemaError, match=text):
             other.add_documents([node("x", "drug", link)])
     assert other.get_by_ids(["x"]) == []
-    assert store.reach("drug").unreached == {"comment": drugs.COMMENTS}
+    assert store.schema.reach("drug").unreached == {"comment": drugs.COMMENTS}
 
 
 def test_problems_that_are_warned_of_are_recorded(opened):
     store = opened()
-    store.set_schema(Schema(types={"a", "b"}, relations=[Relation("k", "a", "b")]), "warn")
+    store.schema.set(Schema(types={"a", "b"}, relations=[Relation("k", "a", "b")]), "warn")
     store.add_documents(
         [node("1", "a", Link.outgoing(kind="k", tag="t")), node("2", "b", Link.incoming(kind="k", tag="t"))]
     )
     store.add_documents([node("3", "c")])
-    (problem,) = store.schema_problems()
+    (problem,) = store.schema.problems()
     assert (problem.id, "type 'c' is unknown" in problem.text) == ("3", True)
 
 
@@ -81,7 +81,7 @@ def test_of_several_clients_at_once_one_sets_its_schema(opened, cassandra):
             store = opened(session)
             together.wait()
             try:
-                store.set_schema(Schema(types={f"type {number}"}))
+                store.schema.set(Schema(types={f"type {number}"}))
             except SchemaError:
                 return
             came.append(number)
@@ -92,4 +92,4 @@ def test_of_several_clients_at_once_one_sets_its_schema(opened, cassandra):
     for one in threads:
         one.join()
     assert len(came) == 1
-    assert opened().schema().types == {f"type {came[0]}"}
+    assert opened().schema.get().types == {f"type {came[0]}"}

@@ -738,7 +738,7 @@ def test_index_watch_follows_the_files_until_ctrl_c(tmp_path):
     assert "the store has 2 pages" in rest
     assert "Traceback" not in rest
     with LinkStore.open(tmp_path / "kb") as store:
-        assert store.count() == 2
+        assert store.survey().documents == 2
 
 
 @pytest.mark.parametrize(

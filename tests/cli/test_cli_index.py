@@ -20,7 +20,7 @@ from linkstore.cli.output import show_progress
 from linkstore.cli.stores import open_or_make
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import EmbeddingError
-from linkstore.store.core import CoreStore
+from linkstore.store.pages import StorePages
 
 
 @pytest.fixture
@@ -299,7 +299,7 @@ def test_an_embedding_that_fails_leaves_no_store(folder, monkeypatch):
     def fail(self, source, pages):
         raise EmbeddingError("no key")
 
-    monkeypatch.setattr(CoreStore, "put_pages", fail)
+    monkeypatch.setattr(StorePages, "put", fail)
     assert run(folder)[0] == exits.EMBEDDING_MISSING
     assert not (folder.parent / "kb").exists()
 
@@ -422,7 +422,7 @@ def test_what_python_deletes_comes_back_too(folder, long):
     assert index(folder)["pages"]["updated"] == 1
     assert stored(folder) >= long
     with LinkStore.open(folder.parent / "kb") as store:
-        assert store.delete_pages(["long.html", "none"]).removed == 3
+        assert store.pages.remove(["long.html", "none"]).removed == 3
     assert index(folder)["pages"]["added"] == 1
 
 
@@ -443,9 +443,9 @@ def test_a_run_that_writes_nothing_leaves_what_another_makes_meanwhile(tmp_path)
     with open_or_make(place) as store:
         with LinkStore.open(place) as other:
             other.add_texts(["a hub"])
-        assert store.pages("s") == {}
+        assert store.pages.digests("s") == {}
     with LinkStore.open(place, create=False) as made:
-        assert made.count() == 1
+        assert made.survey().documents == 1
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["ends", "fails"])
@@ -454,11 +454,11 @@ def test_a_store_that_was_made_and_not_written_to_is_removed(tmp_path, fails):
     for text in (None, "a hub"):
         place = tmp_path / "kb"
         with contextlib.suppress(ZeroDivisionError), open_or_make(str(place)) as store:
-            store.put_pages("s", [])
+            store.pages.put("s", [])
             assert place.exists()
             if text:
                 page = PageDocuments("p", "1", (Document(id="d", page_content=text),))
-                store.put_pages("s", [page])
+                store.pages.put("s", [page])
             if fails:
                 raise ZeroDivisionError
         assert place.exists() == (text is not None)

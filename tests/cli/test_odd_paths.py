@@ -37,8 +37,8 @@ def test_a_source_may_lie_at_any_path(tmp_path, site):
     assert "2 added" in index(str(site), "--store", store)
     assert "2 unchanged" in index(str(site), "--store", store)
     with LinkStore.open(store) as opened:
-        assert list(opened.sources()) == [f"{tmp_path.as_posix()}/odd\\udcff"]
-        assert len(opened.pages()) == 2
+        assert list(opened.pages.sources()) == [f"{tmp_path.as_posix()}/odd\\udcff"]
+        assert len(opened.pages.digests()) == 2
     assert linkstore("doctor", "--store", store, "--source", str(site))[0] == 0
 
 

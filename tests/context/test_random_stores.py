@@ -40,7 +40,7 @@ def filled(store, rng, size):
         )
     for at in range(0, size, 4):
         own = tuple(documents[at : at + 4])
-        store.put_pages("s", [PageDocuments(url=own[0].metadata["page"], digest="1", documents=own)])
+        store.pages.put("s", [PageDocuments(url=own[0].metadata["page"], digest="1", documents=own)])
     by_number = {str(number): str(one.id) for number, one in enumerate(documents)}
     return {
         str(one.id): [

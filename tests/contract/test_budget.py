@@ -16,10 +16,11 @@ from linkstore.memory import ConversationMemory
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "linkstore", ROOT / "extractors" / "linkstore_extractors")
-MAX_LINES = 37_900
-MAX_MODULES = 240
+MAX_LINES = 37_960
+MAX_MODULES = 243
 MAX_EXPORTED = 121
 """Names that the packages export, each as often as it is exported."""
+MAX_STORE_NAMES = 60
 MAX_FILES = {"add": 22, "similarity_search": 29, "search": 33, "recall": 43}
 """Files of linkstore that run, in a process that has done the same before."""
 
@@ -102,6 +103,11 @@ def test_there_are_no_more_public_names_than_agreed():
         for alias in node.names
     ]
     assert len(exported) <= MAX_EXPORTED, exported
+
+
+def test_a_store_has_no_more_public_names_than_agreed():
+    """LangChain's own 28 included."""
+    assert len([name for name in dir(LinkStore) if not name.startswith("_")]) <= MAX_STORE_NAMES
 
 
 @pytest.mark.parametrize("name", MAX_FILES)

@@ -21,7 +21,7 @@ ALLOWED = {
     "accessed": "the engine's record of accesses, as the contract names it",
     "aaccessed": "the same",
     "aembed_documents": "the awaiting form of embed_documents",
-    "aembed_pages": "the awaiting form of embed_pages",
+    "aembed": "the awaiting form of embed",
     "awaiting": "a form of a call, as the field of Call",
     "blocking": "a form of a call, as the field of Call",
     "ended": "is called when a search has ended",

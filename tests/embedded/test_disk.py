@@ -14,7 +14,6 @@ from stores import SNAPSHOTS, backend, exact, nearest, put, vectors
 
 from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.engines.embedded import vectors as ann
 from linkstore.errors import BackendError, StoreFullError
 
 ASKED = vectors([10_000])[0]
@@ -83,11 +82,7 @@ def test_a_full_disk_refuses_writes_and_keeps_what_was_there(small_disk) -> None
 
 
 @pytest.mark.parametrize("leave", [250_000, 400_000])
-def test_a_write_counts_though_there_is_no_space_for_its_snapshot(
-    small_disk, leave, caplog, monkeypatch
-) -> None:
-    # What threads lose is found in the saved file (see islands.py), and here there is none for a while.
-    monkeypatch.setattr(ann, "PARALLEL_FROM", 1_000_000)
+def test_a_write_counts_though_there_is_no_space_for_its_snapshot(small_disk, leave, caplog) -> None:
     settings = EmbeddedSettings(exact_below=2000, durable=False)
     store = almost_full(small_disk, settings, 2000, leave)
     put(store, 2000, 2010)  # the first past the bound, so a snapshot is due

@@ -317,7 +317,7 @@ def test_a_closed_store_says_so(tmp_path) -> None:
         lambda: store.get_by_ids(["d1"]),
         store.survey,
         store.verify,
-        store.flush,
+        lambda: store.backend.run(store.backend.flush()),
         lambda: list(store.scan()),
     ):
         with pytest.raises(StoreClosedError, match="closed"):

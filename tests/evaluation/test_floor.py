@@ -73,8 +73,8 @@ def test_where_noise_is_as_similar_as_answers_nothing_is_proposed(store):
     assert found.noise > 0.5
     assert str(found).startswith("no min_similarity to propose: ")
     assert calibrate_floor(store, mixed, noise=1.0).min_similarity is not None  # the caller allows it
-    store.set_min_similarity(found.min_similarity)
-    assert store.min_similarity is None
+    store.configure(min_similarity=found.min_similarity)
+    assert store.search_settings.min_similarity is None
 
 
 @pytest.mark.parametrize(("noise", "keep"), [(0.01, 0.99), (0.0001, 0.9), (0.3, 1.0), (0.0, 0.5), (1.0, 1.0)])
@@ -147,11 +147,11 @@ OFF_TOPIC = "topic 999 nothing"
     "strategy", [Eager(), Mmr(), PageRank(lexical=0), AllPaths(lexical=0)], ids=lambda one: type(one).__name__
 )
 def test_searches_use_the_default_of_the_store_unless_told_otherwise(store, strategy):
-    assert store.min_similarity is None
+    assert store.search_settings.min_similarity is None
     before = store.search(OFF_TOPIC, strategy=strategy)
     assert before
-    store.set_min_similarity(0.75)
-    assert store.min_similarity == 0.75
+    store.configure(min_similarity=0.75)
+    assert store.search_settings.min_similarity == 0.75
     hits = store.search(OFF_TOPIC, strategy=strategy)
     assert not hits
     assert "no document reaches min_similarity 0.75" in (hits.reason or "")
@@ -161,15 +161,15 @@ def test_searches_use_the_default_of_the_store_unless_told_otherwise(store, stra
     for own in (-1.0, -0.99):
         told = type(strategy)(**({"lexical": 0} if hasattr(strategy, "lexical") else {}), min_similarity=own)
         assert len(store.search(OFF_TOPIC, strategy=told)) == len(before)
-    store.set_min_similarity(None)
-    assert store.min_similarity is None
+    store.configure(min_similarity=None)
+    assert store.search_settings.min_similarity is None
     assert [hit.document.id for hit in store.search(OFF_TOPIC, strategy=strategy)] == [
         hit.document.id for hit in before
     ]
 
 
 def test_plain_similarity_search_has_no_minimum(store):
-    store.set_min_similarity(0.9)
+    store.configure(min_similarity=0.9)
     assert len(store.search(OFF_TOPIC, strategy=Similarity(k=4))) == 4
     assert len(store.similarity_search(OFF_TOPIC)) == 4
     assert store.traversal_search(OFF_TOPIC) == []
@@ -179,21 +179,21 @@ def test_plain_similarity_search_has_no_minimum(store):
 def test_the_default_is_the_stores_and_outlives_the_process(tmp_path):
     with LinkStore.open(tmp_path / "kb", embedding=Topics()) as one:
         one.add_documents([Document(id=text, page_content=text) for text in texts()])
-        asyncio.run(one.aset_min_similarity(0.5))
+        asyncio.run(one.aconfigure(min_similarity=0.5))
         with LinkStore.open(tmp_path / "kb", embedding=Topics()) as two:
-            assert two.min_similarity == 0.5
-            two.set_min_similarity(0.625)
-        assert one.min_similarity == 0.5  # what it was when it was opened, or set
+            assert two.search_settings.min_similarity == 0.5
+            two.configure(min_similarity=0.625)
+        assert one.search_settings.min_similarity == 0.5  # what it was when it was opened, or set
     with LinkStore.open(tmp_path / "kb", embedding=Topics()) as three:
-        assert three.min_similarity == 0.625
+        assert three.search_settings.min_similarity == 0.625
         assert three.verify().sound
 
 
 @pytest.mark.parametrize("wrong", [1.01, -2, float("nan"), "0.5", True])
 def test_only_a_similarity_can_be_set(store, wrong):
     with pytest.raises(StrategyError, match="min_similarity must be a number from -1 to 1"):
-        store.set_min_similarity(wrong)
-    assert store.min_similarity is None
+        store.configure(min_similarity=wrong)
+    assert store.search_settings.min_similarity is None
 
 
 def test_a_note_that_linkstore_did_not_write_is_an_error(store, tmp_path):
@@ -217,7 +217,7 @@ def test_two_at_once_do_not_overwrite_each_other_unseen(store, monkeypatch):
 
     monkeypatch.setattr(backend, "note", outdated)
     with pytest.raises(StoreBusyError, match="at the same time"):
-        store.set_min_similarity(0.2)
+        store.configure(min_similarity=0.2)
 
 
 # --- without a minimum -------------------------------------------------------------------
@@ -328,7 +328,7 @@ def test_the_command_proposes_saves_and_clears(place):
     assert (code, found["gold"], found["noise"], found["pairs"]) == (0, 1.0, 0.0, 6)
     assert found["recorded"] == found["min_similarity"]
     with LinkStore.open(store) as opened:
-        assert opened.min_similarity == found["min_similarity"]
+        assert opened.search_settings.min_similarity == found["min_similarity"]
         direct = calibrate_floor(
             opened,
             [

@@ -48,7 +48,7 @@ def put(store: LinkStore) -> None:
             for name, text in chunks.items()
         ]
         pages.append(PageDocuments(url=url, digest=url, documents=tuple(documents)))
-    store.put_pages("site", pages)
+    store.pages.put("site", pages)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ class TestKinds:
             evaluate(store, asked(name), {"dense": Similarity()}, gold=kind)
 
     def test_a_page_that_was_removed_is_missing(self, store):
-        store.remove_pages("site", ["guide.html"])
+        store.pages.remove(["guide.html"], "site")
         with pytest.raises(EvaluationError, match=r"1 of 1 gold answers are not in the store: 'guide\.html'"):
             evaluate(store, asked("guide.html"))
 

@@ -100,16 +100,16 @@ def test_too_few_texts_are_an_error():
 
 def test_the_embedding_has_a_weight_and_the_store_another(tmp_path):
     with LinkStore.open(tmp_path / "kb") as store:
-        assert store.lexical_weight == LEXICAL_WEIGHT["wordllama-256"]
-        store.set_lexical_weight(0.25)
-        assert store.lexical_weight == 0.25
+        assert store.search_settings.lexical_weight == LEXICAL_WEIGHT["wordllama-256"]
+        store.configure(lexical_weight=0.25)
+        assert store.search_settings.lexical_weight == 0.25
     with LinkStore.open(tmp_path / "kb") as store:
-        assert store.lexical_weight == 0.25
-        asyncio.run(store.aset_lexical_weight(None))
-        assert store.lexical_weight == LEXICAL_WEIGHT["wordllama-256"]
+        assert store.search_settings.lexical_weight == 0.25
+        asyncio.run(store.aconfigure(lexical_weight=None))
+        assert store.search_settings.lexical_weight == LEXICAL_WEIGHT["wordllama-256"]
         for wrong in (-1, 101, float("nan")):
             with pytest.raises(StrategyError, match="lexical_weight"):
-                store.set_lexical_weight(wrong)
+                store.configure(lexical_weight=wrong)
         store.backend.run(store.backend.set_note(LEXICAL_NOTE, "many", None))
     with pytest.raises(StoreFormatError, match=r"lexical_weight.*'many'"):
         LinkStore.open(tmp_path / "kb")
@@ -120,12 +120,12 @@ def test_another_client_is_not_overwritten(tmp_path):
         exchange = one.backend.set_note
 
         def meanwhile(name, value, expected):
-            two.set_lexical_weight(2.0)
+            two.configure(lexical_weight=2.0)
             return exchange(name, value, expected)
 
         one.backend.set_note = meanwhile
         with pytest.raises(StoreBusyError, match="set lexical_weight at the same time"):
-            one.set_lexical_weight(0.5)
+            one.configure(lexical_weight=0.5)
 
 
 @pytest.mark.parametrize("strategy", [PageRank, AllPaths])
@@ -133,7 +133,7 @@ def test_searches_that_set_none_use_that_of_the_store(strategy):
     with filled(Subjects(), shared=False) as store:
         question = "S3w1 s4w8 s4w9"
         for weight in (0.0, 0.5, 4.0):
-            store.set_lexical_weight(weight)
+            store.configure(lexical_weight=weight)
             given = store.search(question, strategy=strategy(lexical=weight)).hits
             assert store.search(question, strategy=strategy()).hits == given
         assert given != store.search(question, strategy=strategy(lexical=0.0)).hits
@@ -152,10 +152,10 @@ def test_the_command_estimates_saves_and_clears_it_for_an_unknown_embedding(tmp_
     assert (code, "lexical_weight" in told, "recorded" in err) == (0, True, True)
     with LinkStore.open(place) as store:
         estimated = estimate_lexical_weight(store).weight
-        assert store.lexical_weight == estimated
+        assert store.search_settings.lexical_weight == estimated
         assert f"lexical_weight {estimated:g}" in told
     code, _, told = linkstore("eval", "--calibrate", "--store", place, "--clear")
     assert code == 0
     assert "words have the weight 1\n" in told
     with LinkStore.open(place) as store:
-        assert store.lexical_weight == 1.0
+        assert store.search_settings.lexical_weight == 1.0

@@ -321,7 +321,7 @@ def test_a_suggested_link_is_added_only_where_writing_is_allowed(tab, tmp_path):
         for (id, text), title in zip(pages.items(), ("Alpha Centauri", "Near", "Else"), strict=True)
     ]
     with LinkStore.open(tmp_path / "kb") as store:
-        store.put_pages("s", [PageDocuments(one.id, "1", (one,)) for one in documents])
+        store.pages.put("s", [PageDocuments(one.id, "1", (one,)) for one in documents])
         for write in (False, True):
             with serving(store, write=write) as address:
                 page = tab(address)
@@ -335,7 +335,7 @@ def test_a_suggested_link_is_added_only_where_writing_is_allowed(tab, tmp_path):
                 if write:
                     page.tab.click("button:has-text('Add')")
                     page.tab.wait_for_selector("section li:has-text('added')")
-        assert [one.ids for one in store.neighbours("b").outgoing if one.ids] == [("a",)]
+        assert [one.ids for one in store.links.neighbours("b").outgoing if one.ids] == [("a",)]
 
 
 def test_a_slider_and_a_search_say_and_list_what_they_leave(tab, tmp_path):

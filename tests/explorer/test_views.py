@@ -181,7 +181,7 @@ def test_links_between_chunks_of_one_page_are_not_drawn_and_those_of_two_pages_a
         return made
 
     with LinkStore.open(tmp_path / "kb", embedding()) as store:
-        store.put_pages(
+        store.pages.put(
             "s",
             [
                 PageDocuments("a", "1", (chunk("a", 0, "a#1", "b#0"), chunk("a", 1, "b#1"))),
@@ -199,7 +199,7 @@ def test_documents_of_no_page_stand_beside_the_pages(tmp_path):
     chunks = [Document(id=f"a{number}", page_content=f"a {number}") for number in range(2)]
     add_links(chunks[1], Link.incoming(kind="to", tag="a"))
     with LinkStore.open(tmp_path / "kb", embedding()) as store:
-        store.put_pages("s", [PageDocuments("a", "1", tuple(chunks))])
+        store.pages.put("s", [PageDocuments("a", "1", tuple(chunks))])
         store.add_documents([alone])
         found = show(store, "corpus")
     assert [(node["page"], node["id"]) for node in found["nodes"]] == [("a", "a0"), ("note", "note")]

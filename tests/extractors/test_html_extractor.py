@@ -205,7 +205,7 @@ def test_code_for_langchain_community_runs_with_its_own_classes():
         add_links(document, links)
     with LinkStore(DeterministicFakeEmbedding(size=8)) as store:
         assert store.add_documents(documents) == list(pages)
-        assert store.neighbours("https://host/a").outgoing[0].ids == ("https://host/b",)
+        assert store.links.neighbours("https://host/a").outgoing[0].ids == ("https://host/b",)
         found = store.traversal_search(next(iter(pages.values())), k=1, depth=1)
         assert [document.id for document in found] == list(pages)
 

@@ -89,9 +89,9 @@ def scripted(*replies: object) -> ScriptedChatModel:
 def test_a_question_is_answered_from_what_was_text() -> None:
     found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).extract(TEXTS)
     with LinkStore.open(":memory:") as store:
-        store.set_schema(SCHEMA)
+        store.schema.set(SCHEMA)
         store.add_documents(list(found.documents))
-        assert store.check_schema().sound
+        assert store.schema.check().sound
         search = graph_tools(store)[0]
         told = search.invoke({"question": "Which rules apply to Zalamizole where it is approved?"})
     assert told.splitlines()[1].startswith("1. [Rule/directive 12]")

@@ -63,24 +63,24 @@ def test_a_batch_is_embedded_while_the_one_before_is_stored():
     second = Event()
 
     class Store(MemoryStore):
-        def embed_pages(self, source, pages):
+        def embed(self, source, pages):
             if pages[0].url == "b":
                 second.set()
-            return super().embed_pages(source, pages)
+            return super().embed(source, pages)
 
-        def put_pages(self, source, pages):
+        def put(self, source, pages):
             assert second.wait(SECONDS)
-            super().put_pages(source, pages)
+            super().put(source, pages)
 
     store = Store()
-    outcomes = list(write_pages(store, "s", iter([batch("a"), batch("b"), batch("c")])))
+    outcomes = list(write_pages(store.pages, "s", iter([batch("a"), batch("b"), batch("c")])))
     assert [(one.url, problem) for one, problem in outcomes] == [("a", None), ("b", None), ("c", None)]
     assert store.puts == [["a"], ["b"], ["c"]]
 
 
 def test_one_thread_alone_embeds():
     with LinkStore(Counted()) as store:
-        list(write_pages(store, "s", iter([batch(url) for url in "abcd"])))
+        list(write_pages(store.pages, "s", iter([batch(url) for url in "abcd"])))
         embedding = store._embedding.model
         assert len(set(embedding.threads)) == 1
         assert embedding.texts == [512] * 4
@@ -94,7 +94,7 @@ def test_pages_ahead_of_the_store_are_bounded():
             offered.append(url)
             yield batch(url)
 
-    outcomes = write_pages(MemoryStore(), "s", pages())
+    outcomes = write_pages(MemoryStore().pages, "s", pages())
     for number, (one, _) in enumerate(outcomes, start=1):
         assert one.url == "abcdefgh"[number - 1]
         assert len(offered) <= number + 3
@@ -103,7 +103,7 @@ def test_pages_ahead_of_the_store_are_bounded():
 def test_what_cannot_be_stored_is_named_and_embedded_once():
     pages = [page("a", "one"), page("b", "two \ud800"), page("c", "zero"), page("d", "four")]
     with LinkStore(Counted()) as store:
-        outcomes = {one.url: problem for one, problem in write_pages(store, "s", iter(pages))}
+        outcomes = {one.url: problem for one, problem in write_pages(store.pages, "s", iter(pages))}
         assert stored(store) == ["a#0", "d#0"]
         assert store._embedding.model.texts == [1, 1, 1]
     assert outcomes["a"] is outcomes["d"] is None
@@ -114,7 +114,11 @@ def test_what_cannot_be_stored_is_named_and_embedded_once():
 def test_a_page_without_direction_does_not_have_others_embedded_again():
     pages = [page("a", "one"), page("b", "zero"), page("c", "three")]
     with LinkStore(Counted()) as store:
-        assert [problem is None for _, problem in write_pages(store, "s", iter(pages))] == [True, False, True]
+        assert [problem is None for _, problem in write_pages(store.pages, "s", iter(pages))] == [
+            True,
+            False,
+            True,
+        ]
         assert store._embedding.model.texts == [3]
 
 
@@ -127,11 +131,11 @@ def test_an_embedding_that_fails_ends_the_run_after_what_came_before(error):
             return super().embed_documents(texts)
 
     with LinkStore(Fails()) as store:
-        outcomes = write_pages(store, "s", iter([batch(url) for url in "abcd"]))
+        outcomes = write_pages(store.pages, "s", iter([batch(url) for url in "abcd"]))
         assert [next(outcomes)[0].url for _ in range(2)] == ["a", "b"]
         with pytest.raises(type(error)):
             next(outcomes)
-        assert {"a", "b"} <= set(store.pages()) <= {"a", "b", "d"}
+        assert {"a", "b"} <= set(store.pages.digests()) <= {"a", "b", "d"}
         assert store.verify().sound
 
 
@@ -143,15 +147,15 @@ def test_an_interrupted_run_stores_what_was_handed_over():
 
     with LinkStore(Embedding()) as store:
         with pytest.raises(KeyboardInterrupt):
-            list(write_pages(store, "s", pages()))
-        assert list(store.pages()) == ["a", "b"]
+            list(write_pages(store.pages, "s", pages()))
+        assert list(store.pages.digests()) == ["a", "b"]
 
 
 def test_a_page_of_another_source_is_refused_before_anything_is_embedded():
     with LinkStore(Counted()) as store:
-        store.put_pages("one", [page("a", "text")])
+        store.pages.put("one", [page("a", "text")])
         with pytest.raises(SourceConflictError):
-            list(write_pages(store, "two", iter([page("a", "other")])))
+            list(write_pages(store.pages, "two", iter([page("a", "other")])))
         assert store._embedding.model.texts == [1]
 
 
@@ -166,9 +170,9 @@ class Arrays(Embedding):
 def test_pages_embedded_beforehand_are_stored_as_others_are(embedding):
     pages = [page("a", "one", "two"), page("b"), page("c", "three")]
     with LinkStore(embedding) as ahead, LinkStore(embedding) as at_once:
-        ahead.put_pages("s", ahead.embed_pages("s", pages))
-        at_once.put_pages("s", pages)
-        assert ahead.pages() == at_once.pages()
+        ahead.pages.put("s", ahead.pages.embed("s", pages))
+        at_once.pages.put("s", pages)
+        assert ahead.pages.digests() == at_once.pages.digests()
         assert everything(ahead) == everything(at_once)
 
 
@@ -179,8 +183,8 @@ def everything(store):
 
 def test_vectors_of_some_pages_alone_are_not_used():
     with LinkStore(Counted()) as store:
-        (first,) = store.embed_pages("s", [page("a", "one")])
-        store.put_pages("s", [first, page("b", "two")])
+        (first,) = store.pages.embed("s", [page("a", "one")])
+        store.pages.put("s", [first, page("b", "two")])
         assert store._embedding.model.texts == [1, 2]
         assert stored(store) == ["a#0", "b#0"]
 
@@ -191,20 +195,20 @@ def test_an_embedding_that_gives_too_few_vectors_is_refused():
             return super().embed_documents(texts)[1:]
 
     with LinkStore(Few()) as store, pytest.raises(EmbeddingError, match="1 vectors for 2 texts"):
-        store.embed_pages("s", [page("a", "one", "two")])
+        store.pages.embed("s", [page("a", "one", "two")])
 
 
 def test_vectors_of_another_dimension_are_refused():
     with LinkStore(Embedding()) as store, LinkStore(Embedding(size=4)) as other:
-        store.put_pages("s", [page("a", "one")])
+        store.pages.put("s", [page("a", "one")])
         with pytest.raises(EmbeddingError, match="dimension 8, the embedding gives 4"):
-            store.put_pages("s", other.embed_pages("s", [page("b", "two")]))
+            store.pages.put("s", other.pages.embed("s", [page("b", "two")]))
 
 
 async def test_pages_are_embedded_beforehand_without_blocking():
     with LinkStore(Embedding()) as store:
-        found = await store.aembed_pages("s", [page("a", "one"), page("b", "two")])
-        await store.aput_pages("s", found)
+        found = await store.pages.aembed("s", [page("a", "one"), page("b", "two")])
+        await store.pages.aput("s", found)
         assert stored(store) == ["a#0", "b#0"]
         with pytest.raises(DocumentError):
-            await store.aembed_pages("s", [page("c", "\ud800")])
+            await store.pages.aembed("s", [page("c", "\ud800")])

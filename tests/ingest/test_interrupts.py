@@ -92,7 +92,8 @@ def test_signals_while_a_folder_is_indexed(tmp_path, seed) -> None:
             assert findings == []
             store = opened(tmp_path / "kb")
         if interrupts % 3 == 0:
-            indexed(store, pages).flush()
+            backend = indexed(store, pages).backend
+            backend.run(backend.flush())
             indexed(opened(tmp_path / f"fresh-{interrupts}"), pages).close()
             assert listed(tmp_path / "kb") == listed(tmp_path / f"fresh-{interrupts}")
     print(f"indexing, seed {seed}: {interrupts} interrupts")

@@ -39,9 +39,9 @@ def test_every_source_is_indexed_again_and_removed(store, tmp_path):
         ]
 
     assert run(dry_run=True) == [WriteCounts(added=n) for n in (2, 2, 2, 3)]
-    assert store.pages() == {}
+    assert store.pages.digests() == {}
     assert run() == [WriteCounts(added=n) for n in (2, 2, 2, 3)]
-    assert [(page.url, page.links) for page in store.most_linked_pages()] == [
+    assert [(page.url, page.links) for page in store.pages.survey()[1]] == [
         ("y", 1),
         ("site/b.html", 1),
         ("vault/M.md", 1),

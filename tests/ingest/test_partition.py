@@ -112,7 +112,7 @@ def test_parts_make_the_store_of_the_whole(kind, jobs, tmp_path, monkeypatch):
                 "nothing is read or embedded again"
             )
             assert exported(parts) == exported(whole)
-            assert parts.pages() == whole.pages()
+            assert parts.pages.digests() == whole.pages.digests()
 
 
 @pytest.mark.parametrize("kind", ["folder", "multistream"])
@@ -135,7 +135,7 @@ def test_a_part_removes_nothing_and_the_whole_does(tmp_path):
         gone = [index(store, FolderSource(site), partition=Partition(n, 2)).pages.removed for n in (1, 2)]
         assert gone == [0, 0]
         assert index(store, FolderSource(site)).pages.removed >= 3
-        assert not {f"p{n}.html" for n in (0, 1, 3)} & store.pages().keys()
+        assert not {f"p{n}.html" for n in (0, 1, 3)} & store.pages.digests().keys()
 
 
 def test_more_parts_than_streams_and_pages(tmp_path):

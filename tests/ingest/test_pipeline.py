@@ -162,7 +162,7 @@ def test_sources_keep_to_themselves(store, site, tmp_path_factory):
     other = tmp_path_factory.mktemp("other")
     write(other, {"z.html": page("Z")})
     assert index(store, FolderSource(other), links=LINKS, name="two").pages == WriteCounts(added=1)
-    assert len(store.pages("one")) == 5
+    assert len(store.pages.digests("one")) == 5
 
 
 def test_broken_pages_are_reported_and_nothing_else_is_lost(store, site):
@@ -225,7 +225,7 @@ def test_an_error_of_the_store_ends_the_run(store, site):
     def refuse(source, pages):
         raise StoreFullError("the disk is full")
 
-    store.put_pages = refuse
+    store.pages.put = refuse
     with pytest.raises(StoreFullError):
         index(store, FolderSource(site), links=LINKS)
 
@@ -337,7 +337,7 @@ def test_bad_input_keeps_the_page_of_that_name_and_only_that(store):
     summary = index(store, source, links=())
 
     assert dict(summary.skipped) == {"a": "gone wild", "b": "it is torn", "d": "it has no text"}
-    assert (summary.pages, set(store.pages("listed"))) == (WriteCounts(removed=1), {"a", "b"})
+    assert (summary.pages, set(store.pages.digests("listed"))) == (WriteCounts(removed=1), {"a", "b"})
 
 
 def test_nothing_is_taken_for_gone_while_bad_input_may_hide_it(store):
@@ -345,7 +345,7 @@ def test_nothing_is_taken_for_gone_while_bad_input_may_hide_it(store):
     source = offering(("a",), BadInput(name="the rest", reason="cut off", hides=("",)))
 
     assert index(store, source, links=()).pages == WriteCounts(unchanged=1)
-    assert set(store.pages("listed")) == {"a", "b"}
+    assert set(store.pages.digests("listed")) == {"a", "b"}
 
 
 def test_a_dry_run_reads_and_writes_nothing(store):
@@ -356,7 +356,7 @@ def test_a_dry_run_reads_and_writes_nothing(store):
 
     assert (summary.pages, summary.chunks) == (WriteCounts(added=1, updated=1, unchanged=1, removed=1), 2)
     assert (dict(summary.skipped), summary.dry_run) == ({"e": "bad"}, True)
-    assert (store.puts, set(store.pages("listed"))) == ([], {"a", "b", "c"})
+    assert (store.puts, set(store.pages.digests("listed"))) == ([], {"a", "b", "c"})
 
 
 def test_a_source_that_fails_keeps_what_was_written_and_removes_nothing(store):
@@ -370,23 +370,23 @@ def test_a_source_that_fails_keeps_what_was_written_and_removes_nothing(store):
 
     with pytest.raises(OSError, match="cut off"):
         index(store, Failing(), links=())
-    assert len(store.pages("listed")) == 1 + 512
+    assert len(store.pages.digests("listed")) == 1 + 512
     rest = offering(*((f"{n:03}",) for n in range(700)))
     assert index(store, rest, links=()).pages == WriteCounts(added=188, unchanged=512, removed=1)
 
 
 def test_pages_that_the_store_refuses_are_reported_and_those_beside_them_written(store):
-    put = store.put_pages
+    put = store.pages.put
 
     def picky(source, pages):
         if any(page.url == "bad" for page in pages):
             raise DocumentError("the document 'bad' cannot be stored")
         put(source, pages)
 
-    store.put_pages = picky
+    store.pages.put = picky
     summary = index(store, offering(("a",), ("bad",), ("c",)), links=())
     assert (summary.pages, list(summary.skipped)) == (WriteCounts(added=2), ["bad"])
-    assert set(store.pages("listed")) == {"a", "c"}
+    assert set(store.pages.digests("listed")) == {"a", "c"}
 
 
 def test_batches_are_bounded_by_characters_too(store):
@@ -422,14 +422,14 @@ async def test_an_unknown_option_is_refused_in_both_forms(store):
         await aindex(store, offering(("a",)), links=(), **unknown)
     with pytest.raises(TypeError, match="dry_rum"):
         index(store, offering(("a",)), links=(), **unknown)
-    assert store.pages("listed") == {}
+    assert store.pages.digests("listed") == {}
 
 
 def test_an_event_ends_a_run_which_the_next_one_goes_on_with(store):
     stop = threading.Event()
     with pytest.raises(CancelledError):
         index(store, offering(("a",), ("b",)), links=(), stop=stop, progress=lambda *_: stop.set())
-    assert list(store.pages("listed")) == ["a"]
+    assert list(store.pages.digests("listed")) == ["a"]
     assert index(store, offering(("a",), ("b",)), links=()).pages == WriteCounts(added=1, unchanged=1)
 
 
@@ -449,7 +449,7 @@ async def test_a_task_that_is_cancelled_ends_as_an_interrupted_run_does(store):
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
-    kept = store.pages("listed")
+    kept = store.pages.digests("listed")
     assert {"p0", "p1", "p2"} <= set(kept)
     assert len(kept) < 1000
     assert index(store, source, links=()).pages == WriteCounts(added=1000 - len(kept), unchanged=len(kept))

@@ -99,12 +99,12 @@ def test_following_changes_gives_the_links_of_linking_from_scratch(runs, many, k
             upkeep = CorpusLinks(store, kept_up(kinds))
             for step in run:
                 if isinstance(step, set):
-                    upkeep.remove_pages("site", sorted(step))
+                    upkeep.remove(sorted(step), "site")
                 else:
-                    upkeep.put_pages("site", step)
+                    upkeep.put("site", step)
             upkeep.finish()
             followed = links_of(store)
-            assert store.pages(BEGUN_SOURCE) == {}
+            assert store.pages.digests(BEGUN_SOURCE) == {}
             assert link_corpus(store, kept_up(kinds)).changed == 0
             assert links_of(store) == followed
         with LinkStore.open(":memory:", embedding()) as fresh:
@@ -165,11 +165,11 @@ def test_replacing_links_leaves_unknown_and_unchanged_documents_alone(store):
     store.add_documents([Document(id="a", page_content="a", metadata={"n": 1})])
     new = Link.outgoing(kind="k", tag="t")
 
-    assert store.replace_links({"k"}, {"a": (), "gone": (new,)}).updated == 0
-    assert store.replace_links({"k"}, {"a": (new,)}).updated == 1
-    assert store.replace_links({"k"}, {"a": (new,)}).updated == 0
+    assert store.links.replace({"k"}, {"a": (), "gone": (new,)}).updated == 0
+    assert store.links.replace({"k"}, {"a": (new,)}).updated == 1
+    assert store.links.replace({"k"}, {"a": (new,)}).updated == 0
     assert store.get_by_ids(["a"])[0].metadata == {"n": 1, "links": [new.to_dict()]}
-    assert store.replace_links({"k"}, {"a": ()}).updated == 1
+    assert store.links.replace({"k"}, {"a": ()}).updated == 1
     assert store.get_by_ids(["a"])[0].metadata == {"n": 1, "links": []}
 
 
@@ -222,24 +222,24 @@ def test_following_writes_only_what_differs(store):
         for n, name in enumerate(names)
     ]
     upkeep = CorpusLinks(store, kept_up())
-    upkeep.put_pages("site", pages)
+    upkeep.put("site", pages)
     assert upkeep.finish().changed == 50
 
     new = PageDocuments(url="new", digest="1", documents=(document("new", "Place Number7", "x"),))
     upkeep = CorpusLinks(store, kept_up())
-    upkeep.put_pages("site", [new])
+    upkeep.put("site", [new])
     assert upkeep.finish() == Relinked(documents=51, changed=1, links={"mention": 1})
     assert upkeep.finish() == Relinked()
 
 
 def test_an_interrupted_run_is_made_good_by_the_next(store):
     upkeep = CorpusLinks(store, kept_up())
-    upkeep.put_pages("site", [page(0, 0, [0]), page(1, 1, [1])])
+    upkeep.put("site", [page(0, 0, [0]), page(1, 1, [1])])
     assert links_of(store) == {"p0.html": set(), "p1.html": set()}
-    assert store.pages(BEGUN_SOURCE).keys() == {"mention", "entity"}
+    assert store.pages.digests(BEGUN_SOURCE).keys() == {"mention", "entity"}
 
     assert CorpusLinks(store, kept_up()).finish().changed == 2
-    assert store.pages(BEGUN_SOURCE) == {}
+    assert store.pages.digests(BEGUN_SOURCE) == {}
     assert links_of(store)["p0.html"]
 
 
@@ -247,12 +247,12 @@ def test_what_the_store_refuses_is_not_counted(store):
     bad = Document(id="p0.html", page_content="New York City", metadata={"title": float("nan")})
     upkeep = CorpusLinks(store, kept_up())
     with pytest.raises(DocumentError):
-        upkeep.put_pages("site", [PageDocuments(url="p0.html", digest="1", documents=(bad,))])
-    assert store.pages(BEGUN_SOURCE)
+        upkeep.put("site", [PageDocuments(url="p0.html", digest="1", documents=(bad,))])
+    assert store.pages.digests(BEGUN_SOURCE)
     assert upkeep.finish() == Relinked()
-    assert store.pages(BEGUN_SOURCE) == {}
+    assert store.pages.digests(BEGUN_SOURCE) == {}
 
-    upkeep.put_pages("site", [page(0, 1, [0])])
+    upkeep.put("site", [page(0, 1, [0])])
     upkeep.finish()
     assert link_corpus(store, kept_up()).changed == 0
 
@@ -260,7 +260,7 @@ def test_what_the_store_refuses_is_not_counted(store):
 def test_a_document_that_another_page_replaces_is_counted_out(store):
     for url, title in (("p0.html", 0), ("other.html", 5)):
         upkeep = CorpusLinks(store, kept_up())
-        upkeep.put_pages("site", [replace(page(0, title, [1]), url=url)])
+        upkeep.put("site", [replace(page(0, title, [1]), url=url)])
         upkeep.finish()
     followed = links_of(store)
     assert link_corpus(store, kept_up()).changed == 0
@@ -269,10 +269,10 @@ def test_a_document_that_another_page_replaces_is_counted_out(store):
 
 def test_without_such_extractors_pages_are_passed_on_and_nothing_else(store):
     upkeep = CorpusLinks(store, [])
-    upkeep.put_pages("site", [page(0, 0, [0])])
-    upkeep.remove_pages("site", ["p0.html"])
+    upkeep.put("site", [page(0, 0, [0])])
+    upkeep.remove(["p0.html"], "site")
     assert upkeep.finish() == Relinked()
-    assert store.pages() == {}
+    assert store.pages.digests() == {}
 
 
 def test_ingest_knows_which_extractors_are_kept_up():

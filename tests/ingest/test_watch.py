@@ -210,7 +210,7 @@ def test_a_vault_is_indexed_as_one(folder):
     (folder / "b.md").write_text("# Beta\n\nSee [[a]].")
     with LinkStore() as store, watching(store, folder, VaultSource):
         beta = next(str(one.id) for one in store.scan() if one.metadata["title"] == "Beta")
-        led = [id for near in store.neighbours(beta).outgoing for id in near.ids]
+        led = [id for near in store.links.neighbours(beta).outgoing for id in near.ids]
         assert "The first note." in next(one.page_content for one in store.get_by_ids(led))
 
 

@@ -122,5 +122,5 @@ def test_processes_that_are_killed_again_and_again_cost_no_page(site, monkeypatc
 
     with LinkStore(embedding()) as store:
         summary = index(store, FolderSource(site), jobs=2, progress=kill)
-        assert (len(store.pages()), summary.skipped) == (PAGES, {})
+        assert (len(store.pages.digests()), summary.skipped) == (PAGES, {})
         assert kills > 2

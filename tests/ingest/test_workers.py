@@ -113,7 +113,7 @@ SOURCES = {
 
 
 def contents(store: LinkStore) -> tuple:
-    return [(one.id, one.page_content, one.metadata) for one in store.scan()], store.pages()
+    return [(one.id, one.page_content, one.metadata) for one in store.scan()], store.pages.digests()
 
 
 def run(kind, place, jobs: int) -> tuple:
@@ -283,7 +283,7 @@ def test_no_process_is_left_after_a_run_or_an_interrupt(importable, together):
         with pytest.raises(KeyboardInterrupt):
             index(store, Odd(chatter), links=(), jobs=2, progress=interrupt)
         index(store, Odd(chatter), links=(), jobs=2)
-        assert len(store.pages()) == 12
+        assert len(store.pages.digests()) == 12
     assert multiprocessing.active_children() == []
 
 

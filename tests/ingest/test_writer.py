@@ -343,13 +343,13 @@ def test_what_is_stored_already_is_not_embedded_again(writer_of, tmp_path):
 
 def test_batches_are_bounded_in_rows_and_bytes(writer_of, monkeypatch):
     sizes = []
-    put = LinkStore.put_documents
+    put = writer.put_documents
 
-    def put_and_note(store, listed, **options):
+    def put_and_note(store, listed, vectors):
         sizes.append((len(listed), sum(len(one.page_content) for one in listed)))
-        return put(store, listed, **options)
+        return put(store, listed, vectors)
 
-    monkeypatch.setattr(LinkStore, "put_documents", put_and_note)
+    monkeypatch.setattr(writer, "put_documents", put_and_note)
     lengths = [10] * 9 + [600, 600, 5000, 10]
     made = writer_of(batch_rows=4, batch_bytes=1000)
     made.write([{"id": f"{n}", "text": "x" * length} for n, length in enumerate(lengths)])

@@ -40,7 +40,7 @@ def store():
 
 
 def test_asking_for_more_is_an_error_that_names_the_ceiling(store):
-    assert store.max_depth == 3
+    assert store.search_settings.max_depth == 3
     for strategy in (Eager(depth=4), Mmr(depth=9)):
         with pytest.raises(StrategyError, match=r"up to [49] links.*max_depth=3.*at most 3"):
             store.search("document 0", strategy=strategy)
@@ -80,7 +80,7 @@ def test_a_ceiling_that_makes_no_sense_is_refused(wrong, tmp_path):
 def test_it_outlives_pickling(tmp_path):
     with LinkStore.open(tmp_path / "kb", embedding(), max_depth=2) as store:
         again = pickle.loads(pickle.dumps(store))
-        assert again.max_depth == 2
+        assert again.search_settings.max_depth == 2
         again.close()
 
 

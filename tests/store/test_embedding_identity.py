@@ -105,7 +105,7 @@ def test_another_embedding_of_the_same_dimension_is_refused_before_anything_is_m
                 EmbeddingError, match=r"built with the embedding 'wordllama-256', not '.*cosine"
             ):
                 use()
-        assert store.count() == 2
+        assert store.survey().documents == 2
     texts = [call for call in getattr(embedding, "calls", []) if call != ["A market."]]
     assert texts == []  # nothing but the probe was paid
 
@@ -160,7 +160,7 @@ def test_an_embedding_that_differs_each_time_is_known_by_its_name_alone(tmp_path
     for n in range(2):
         with LinkStore.open(tmp_path / "kb", Noisy(2.0)) as store:
             store.add_texts(TEXTS)
-            assert store.count() == 2 * (n + 1)
+            assert store.survey().documents == 2 * (n + 1)
 
 
 def test_an_embedding_that_is_down_hinders_no_reading_and_is_asked_again(kb) -> None:

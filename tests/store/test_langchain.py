@@ -16,7 +16,7 @@ from stores import SNAPSHOTS, document, documents, embedding
 from linkstore import Link, LinkRetriever, LinkStore, add_links, get_links
 from linkstore.core.hits import HIT_KEY
 from linkstore.engines.embedded import EmbeddedSettings
-from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreNotFoundError
+from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreNotFoundError, StrategyError
 from linkstore.strategies import Eager, Similarity
 
 
@@ -156,7 +156,7 @@ def test_an_id_that_cannot_be_stored_is_refused_when_written_and_unknown_when_as
     assert store.delete([name])
     assert len(store.search("x", initial_roots=[name])) == 2
     with pytest.raises(DocumentError, match="does not exist"):
-        store.neighbours(name)
+        store.links.neighbours(name)
 
 
 def test_unknown_arguments_raise_type_error(store) -> None:
@@ -272,11 +272,18 @@ def test_it_is_made_from_texts_and_documents(tmp_path) -> None:
         assert kept.survey().documents == 2
 
 
-def test_search_with_a_search_type_is_langchain_s(store) -> None:
+def test_a_search_type_finds_what_langchain_s_method_finds(store) -> None:
     store.add_documents(documents(0, 20))
-    assert store.search("doc 1 v0", "similarity", k=2) == store.similarity_search("doc 1 v0", k=2)
-    assert store.search("doc 1 v0", "mmr", k=2) == store.max_marginal_relevance_search("doc 1 v0", k=2)
-    with pytest.raises(ValueError, match="search_type"):
+    near = store.search("doc 1 v0", "similarity", k=2)
+    assert [hit.document for hit in near] == store.similarity_search("doc 1 v0", k=2)
+    diverse = store.search("doc 1 v0", "mmr", k=2)
+    assert [hit.document for hit in diverse] == store.max_marginal_relevance_search("doc 1 v0", k=2)
+    relevant = store.search("doc 1 v0", "similarity_score_threshold", k=9, score_threshold=0.8)
+    expected = store.similarity_search_with_relevance_scores("doc 1 v0", k=9, score_threshold=0.8)
+    assert [(hit.document, (1 + hit.score) / 2) for hit in relevant] == expected
+    assert 0 < len(relevant) < 9
+    assert len(store.search("doc 1 v0", "similarity")) == 4
+    with pytest.raises(StrategyError, match="no search_type 'nonsense'; it has 'links', 'traversal'"):
         store.search("doc 1 v0", "nonsense")
 
 
@@ -348,7 +355,7 @@ def test_a_store_that_cannot_be_filled_is_closed(tmp_path) -> None:
         assert store.add_texts(["x"])
         with pytest.raises(DocumentError):
             LinkStore.from_texts(["y"], embedding(), [{"n": float("nan")}], backend=store.backend)
-        assert store.count() == 1
+        assert store.survey().documents == 1
 
 
 def test_it_is_made_with_the_settings_of_open(tmp_path) -> None:
@@ -379,7 +386,7 @@ def test_a_store_is_opened_without_blocking_the_event_loop(tmp_path) -> None:
         async with await LinkStore.aopen(tmp_path / "kb", embedding()) as store:
             await store.aadd_texts(["x"])
         async with await LinkStore.aopen(tmp_path / "kb", embedding(), create=False) as store:
-            return await store.acount()
+            return (await store.asurvey()).documents
 
     assert asyncio.run(reopened()) == 1
     with pytest.raises(StoreNotFoundError):

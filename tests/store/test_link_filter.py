@@ -161,7 +161,7 @@ def test_verdicts_follow_what_is_written_and_packed():
         store.compact()
         assert late() == {"10", "11", *(f"{number}" for number in range(14, 20))}
         links = {"10": [Link.outgoing(kind="k", tag="hub", data={"year": 1})]}
-        assert store.replace_links(["k"], links).updated == 1
+        assert store.links.replace(["k"], links).updated == 1
         assert late() == {"11", *(f"{number}" for number in range(14, 20))}
         assert store.verify().sound
 

@@ -144,7 +144,7 @@ def test_names_are_known_as_soon_as_a_document_has_them(store):
         assert "'new'" in store.search("a", filter={"new": 1}).reason
     store.add_documents([drug("c", new=1)])
     assert [hit.document.id for hit in store.search("a", filter={"new": 1})] == ["c"]
-    store.replace_links({"CITES"}, {"c": [Link.outgoing(kind="CITES", tag="x")]})
+    store.links.replace({"CITES"}, {"c": [Link.outgoing(kind="CITES", tag="x")]})
     store.search("a", strategy=Eager(kinds=["CITES"]))
 
 

@@ -288,8 +288,8 @@ def test_the_default_has_the_name_that_the_command_line_gives_it(store) -> None:
     strategy = PageRank(k=3, start_k=2)
     expected = store.search(QUERY, strategy=strategy, filter={"c": 1}).documents()
     assert expected
-    assert retriever.invoke(QUERY) == store.search(QUERY, "pagerank", **settings) == expected
-    assert asyncio.run(store.asearch(QUERY, "pagerank", **settings)) == expected
+    assert retriever.invoke(QUERY) == store.search(QUERY, "pagerank", **settings).documents() == expected
+    assert asyncio.run(store.asearch(QUERY, "pagerank", **settings)).documents() == expected
     assert len(store.search(QUERY, search_type="pagerank")) == 4
     with pytest.raises(TypeError, match="search_type=\"pagerank\" has no argument 'chains'"):
         store.search(QUERY, "pagerank", chains=3)

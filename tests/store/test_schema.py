@@ -67,7 +67,7 @@ def store():
 
 @pytest.fixture
 def strict(store):
-    store.set_schema(SCHEMA)
+    store.schema.set(SCHEMA)
     return store
 
 
@@ -76,10 +76,10 @@ def count(store) -> int:
 
 
 def test_a_store_has_no_schema_until_one_is_set(store):
-    assert store.schema() is None
-    assert store.schema_problems() == []
+    assert store.schema.get() is None
+    assert store.schema.problems() == []
     with pytest.raises(SchemaError, match="records no schema"):
-        store.check_schema()
+        store.schema.check()
     store.add_documents([WRONG["unknown kind"][0]])
 
 
@@ -87,7 +87,7 @@ def test_what_the_schema_allows_is_written(strict):
     strict.add_documents([DRUG, CLASS, RULE])
     strict.add_documents([node("r2", "rule", Link.bidir(kind="SEE_ALSO", tag="rules"))])
     assert count(strict) == 4
-    assert strict.check_schema().sound
+    assert strict.schema.check().sound
     strict.add_documents([node("d2", "drug", to("BELONGS_TO", "c"))])  # whose end is stored already
 
 
@@ -114,63 +114,63 @@ def test_nothing_is_written_though_only_the_last_batch_is_wrong(strict):
 @pytest.mark.parametrize("case", WRONG)
 def test_warn_writes_and_records(store, case):
     wrong, text = WRONG[case]
-    store.set_schema(SCHEMA, "warn")
+    store.schema.set(SCHEMA, "warn")
     store.add_documents([CLASS, RULE, wrong])
     assert count(store) == 3
-    (problem,) = store.schema_problems()
+    (problem,) = store.schema.problems()
     assert (problem.id, text in problem.text) == ("x", True)
-    assert asyncio.run(store.aschema_problems()) == [problem]
-    assert store.check_schema().count == 1
+    assert asyncio.run(store.schema.aproblems()) == [problem]
+    assert store.schema.check().count == 1
 
 
 def test_pages_and_replaced_links_are_checked_too(strict):
     strict.add_documents([CLASS, RULE])
     wrong = node("p", "drug", to("BELONGS", "c"))
     with pytest.raises(SchemaError, match="unknown kind"):
-        strict.put_pages("s", [PageDocuments(url="/p", digest="1", documents=(wrong,))])
-    assert strict.pages() == {}
+        strict.pages.put("s", [PageDocuments(url="/p", digest="1", documents=(wrong,))])
+    assert strict.pages.digests() == {}
     with pytest.raises(SchemaError, match=r"'c'.*wrong direction"):
-        strict.replace_links({"BELONGS_TO"}, {"c": [to("BELONGS_TO", "c")]})
-    strict.set_schema(SCHEMA.next(relations=[*SCHEMA.relations, Relation("CITES", "rule", "rule")]))
+        strict.links.replace({"BELONGS_TO"}, {"c": [to("BELONGS_TO", "c")]})
+    strict.schema.set(SCHEMA.next(relations=[*SCHEMA.relations, Relation("CITES", "rule", "rule")]))
     nowhere = [to("CITES", "nowhere")]
     with pytest.raises(SchemaError, match=r"'r'.*leads to no document"):
-        strict.replace_links({"CITES"}, {"r": nowhere})
-    strict.replace_links({"CITES"}, {"no such id": nowhere})
-    assert strict.check_schema().sound
+        strict.links.replace({"CITES"}, {"r": nowhere})
+    strict.links.replace({"CITES"}, {"no such id": nowhere})
+    assert strict.schema.check().sound
 
 
 def test_every_client_of_a_store_on_disk_obeys(tmp_path):
     with LinkStore.open(tmp_path / "kb", embedding()) as one, LinkStore.open(tmp_path / "kb") as other:
-        one.set_schema(SCHEMA)
-        assert other.schema() == SCHEMA
+        one.schema.set(SCHEMA)
+        assert other.schema.get() == SCHEMA
         with pytest.raises(SchemaError):
             other.add_documents([WRONG["no type"][0]])
     with LinkStore.open(tmp_path / "kb", embedding()) as again:
-        assert again.schema() == SCHEMA
-        assert again.set_schema(None) is None
+        assert again.schema.get() == SCHEMA
+        assert again.schema.set(None) is None
         again.add_documents([WRONG["no type"][0]])
 
 
 def test_a_schema_must_fit_what_is_stored(store):
     store.add_documents([RULE, WRONG["unknown type"][0], WRONG["no type"][0].model_copy(update={"id": "y"})])
     with pytest.raises(SchemaError, match="version 1 of the schema does not fit the store in 2 places"):
-        store.set_schema(SCHEMA)
-    assert store.schema() is None
-    report = store.set_schema(SCHEMA, "warn")
+        store.schema.set(SCHEMA)
+    assert store.schema.get() is None
+    report = store.schema.set(SCHEMA, "warn")
     assert (report.count, {problem.id for problem in report.problems}) == (2, {"x", "y"})
     assert report.documents == {"drgu": 1, "rule": 1, None: 1}
-    assert store.schema() == SCHEMA
+    assert store.schema.get() == SCHEMA
 
 
 def test_another_schema_needs_a_higher_version(strict):
-    strict.set_schema(SCHEMA, "warn")  # the same one, in another mode
+    strict.schema.set(SCHEMA, "warn")  # the same one, in another mode
     other = Schema(types={"a"})
     with pytest.raises(SchemaError, match=r"version 1 .*next"):
-        strict.set_schema(other)
-    strict.set_schema(SCHEMA.next(types={*SCHEMA.types, "new"}))
-    assert (strict.schema().version, "new" in strict.schema().types) == (2, True)
+        strict.schema.set(other)
+    strict.schema.set(SCHEMA.next(types={*SCHEMA.types, "new"}))
+    assert (strict.schema.get().version, "new" in strict.schema.get().types) == (2, True)
     with pytest.raises(SchemaError, match="version 2"):
-        strict.set_schema(SCHEMA)
+        strict.schema.set(SCHEMA)
 
 
 def test_of_two_who_set_a_schema_at_once_one_is_told(store, monkeypatch):
@@ -180,26 +180,26 @@ def test_of_two_who_set_a_schema_at_once_one_is_told(store, monkeypatch):
 
     def meanwhile(backend, schema):
         monkeypatch.setattr(schema_graph, "check_against_schema", check)
-        store.set_schema(SCHEMA)
+        store.schema.set(SCHEMA)
         return (yield from check(backend, schema))
 
     monkeypatch.setattr(schema_graph, "check_against_schema", meanwhile)
     with pytest.raises(SchemaError, match="another client"):
-        store.set_schema(Schema(types={"a"}, version=5))
-    assert store.schema() == SCHEMA
+        store.schema.set(Schema(types={"a"}, version=5))
+    assert store.schema.get() == SCHEMA
 
 
 def test_links_to_documents_of_another_type_and_lost_ends_are_found(strict):
     strict.add_documents([CLASS, RULE, DRUG])
     strict.delete(["c"])
-    (problem,) = strict.check_schema().problems
+    (problem,) = strict.schema.check().problems
     assert (problem.id, "leads to no document" in problem.text) == ("d", True)
     twice = Schema(
         types={"a", "b", "x", "y"}, relations=[Relation("k", "a", "x"), Relation("k", "b", "y")], version=9
     )
     with LinkStore(embedding()) as other:
         other.add_documents([node("1", "a", to("k", "t")), node("2", "y", at("k", "t"))])
-        (problem,) = other.check_schema(twice).problems
+        (problem,) = other.schema.check(twice).problems
         assert problem == Problem(
             id="1", text="its link of kind 'k' leads to '2' of type 'y'; from type 'a' it may lead to x"
         )
@@ -218,22 +218,22 @@ def test_a_hop_filter_for_a_type_that_the_schema_lacks_is_an_error(strict):
     strict.add_documents([RULE, CLASS])
     with pytest.raises(UnknownNameError, match=r"type 'rle'; did you mean 'rule'\?"):
         strict.search("x", strategy=Eager(), hop_filter={"type": "rle"})
-    strict.set_schema(None)
+    strict.schema.set(None)
     strict.search("x", strategy=Eager(), hop_filter={"type": "rle"})
 
 
 def test_a_type_that_no_traversal_reaches_is_listed(store):
     """As when a new type of document came and nothing links to it."""
     store.add_documents(list(drugs.documents()))
-    reach = store.reach("drug")
+    reach = store.schema.reach("drug")
     assert reach.unreached == {"comment": drugs.COMMENTS}
     assert len(reach.ids) == drugs.COMMENTS
     assert reach.ids[0] == "comment/0"
     assert reach.reached["drug"] == drugs.DRUGS
-    assert store.reach("drug", 1).unreached["regulation"] == drugs.REGULATIONS
-    assert asyncio.run(store.areach("comment", 0)).reached == {"comment": drugs.COMMENTS}
+    assert store.schema.reach("drug", 1).unreached["regulation"] == drugs.REGULATIONS
+    assert asyncio.run(store.schema.areach("comment", 0)).reached == {"comment": drugs.COMMENTS}
     with pytest.raises(SchemaError, match="'drgu'; the types in the store are approval, class"):
-        store.reach("drgu")
+        store.schema.reach("drgu")
 
 
 def test_a_schema_is_drafted_from_a_store(store):
@@ -242,7 +242,7 @@ def test_a_schema_is_drafted_from_a_store(store):
     assert Relation("GOVERNED_BY", "class", "regulation") in drafted.relations
     assert len(drafted.relations) == 10
     assert drafted.reachable("class") == {"class", "regulation"}
-    store.set_schema(drafted)
+    store.schema.set(drafted)
     with pytest.raises(SchemaError, match="wrong direction"):
         store.add_documents([node("x", "regulation", to("GOVERNED_BY", "regulation/1"))])
     with LinkStore(embedding()) as untyped:
@@ -306,12 +306,12 @@ def test_what_makes_no_schema_is_refused(make):
 
 def test_modes_and_damaged_notes_are_refused(store):
     with pytest.raises(SchemaError, match="'strict' or 'warn'"):
-        store.set_schema(SCHEMA, "lenient")
+        store.schema.set(SCHEMA, "lenient")
     store.backend.run(store.backend.set_note("schema", "{", None))
-    for use in (store.schema, lambda: store.add_documents([RULE])):
+    for use in (store.schema.get, lambda: store.add_documents([RULE])):
         with pytest.raises(SchemaError, match="cannot be read"):
             use()
-    store.set_schema(None)
+    store.schema.set(None)
     store.add_documents([RULE])
 
 
@@ -319,16 +319,16 @@ def test_recorded_problems_are_bounded(store, monkeypatch):
     from linkstore.store import schema_graph as schemacheck
 
     monkeypatch.setattr(schemacheck, "KEPT", 10)
-    store.set_schema(SCHEMA, "warn")
+    store.schema.set(SCHEMA, "warn")
     store.add_documents([node(f"{n:03}", None) for n in range(25)])
-    assert [problem.id for problem in store.schema_problems()] == [f"{n:03}" for n in range(15, 25)]
+    assert [problem.id for problem in store.schema.problems()] == [f"{n:03}" for n in range(15, 25)]
 
 
 def test_a_copy_of_a_store_has_its_schema(strict):
     strict.add_documents([RULE, CLASS])
     with LinkStore(embedding()) as other, LinkStore(embedding()) as third:
         migrate(strict.backend, other.backend)
-        assert (other.schema(), count(other)) == (SCHEMA, 2)
-        third.set_schema(Schema(types={"own"}))
+        assert (other.schema.get(), count(other)) == (SCHEMA, 2)
+        third.schema.set(Schema(types={"own"}))
         migrate(strict.backend, third.backend)
-        assert third.schema() == Schema(types={"own"})
+        assert third.schema.get() == Schema(types={"own"})

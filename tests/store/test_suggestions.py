@@ -46,7 +46,7 @@ def pairs(found) -> list[tuple[str, str]]:
 
 
 def test_what_is_named_without_a_link_is_suggested_first(store):
-    found = store.suggest_links()
+    found = store.links.suggest()
     first = found[0]
     assert (first.source, first.target) == ("may", "pests")
     assert (first.reason, first.phrase) == ("named", "pest control")
@@ -55,12 +55,12 @@ def test_what_is_named_without_a_link_is_suggested_first(store):
 
 def test_linked_pages_are_not_suggested(store):
     linked = {("garden", "pests"), ("companions", "pests")}
-    found = pairs(store.suggest_links(1000))
+    found = pairs(store.links.suggest(1000))
     assert not linked & {*found, *((b, a) for a, b in found)}
 
 
 def test_pages_that_name_nothing_are_near_and_come_last(store):
-    found = store.suggest_links(1000)
+    found = store.links.suggest(1000)
     scores = [one.score for one in found]
     assert scores == sorted(scores, reverse=True)
     reasons = [one.reason for one in found]
@@ -68,9 +68,9 @@ def test_pages_that_name_nothing_are_near_and_come_last(store):
 
 
 def test_a_link_of_a_kind_that_no_author_writes_does_not_count(store):
-    before = pairs(store.suggest_links())
-    store.replace_links({"mention"}, {"may": [Link.outgoing(kind="mention", tag="pest control")]})
-    assert pairs(store.suggest_links()) == before
+    before = pairs(store.links.suggest())
+    store.links.replace({"mention"}, {"may": [Link.outgoing(kind="mention", tag="pest control")]})
+    assert pairs(store.links.suggest()) == before
 
 
 def test_chunks_of_a_page_suggest_it_once():
@@ -85,7 +85,7 @@ def test_chunks_of_a_page_suggest_it_once():
             for n in range(2, 6)
         ]
         store.add_documents(more)
-        found = store.suggest_links(1000)
+        found = store.links.suggest(1000)
         assert pairs(found).count(("may", "pests")) == 1
         assert next(one for one in found if one.source_page == "may").source == "may"
 
@@ -101,16 +101,16 @@ def test_documents_without_pages_titles_or_links_raise_nothing():
         Document(id="c", page_content="c" * 5000, metadata={"title": "x" * 5000}),
     ]
     with LinkStore() as store:
-        assert store.suggest_links() == []
+        assert store.links.suggest() == []
         store.add_documents(odd)
-        assert all(one.reason == "near" for one in store.suggest_links())
+        assert all(one.reason == "near" for one in store.links.suggest())
 
 
 def test_a_name_of_many_pages_names_none():
     twins = [page(f"p{n}", "Reference manual", f"Chapter {n}.") for n in range(8)]
     with LinkStore() as store:
         store.add_documents([*twins, page("q", "Start", "Read the reference manual.")])
-        assert "named" not in {one.reason for one in store.suggest_links()}
+        assert "named" not in {one.reason for one in store.links.suggest()}
 
 
 CODE = 'for name in names:\n    shutil.PestControl(name, "slugs")\n    log.debug("%s", name)'
@@ -121,7 +121,7 @@ def suggest_named(title: str, *texts: str) -> list[LinkSuggestion]:
     naming = [page(f"p{at}", f"Page {at}", text) for at, text in enumerate(texts)]
     with LinkStore() as store:
         store.add_documents([page("named", title, "Slugs eat lettuce."), *naming])
-        return [one for one in store.suggest_links(1000) if one.reason == "named"]
+        return [one for one in store.links.suggest(1000) if one.reason == "named"]
 
 
 def find_named(title: str, *texts: str) -> list[str]:
@@ -165,16 +165,18 @@ def test_hidden_links_are_found_again():
     ]
     with LinkStore() as store:
         store.add_documents(site)
-        found = {(int(a[1:]), int(b[1:])) for a, b in pairs(store.suggest_links(len(hidden)))}
+        found = {(int(a[1:]), int(b[1:])) for a, b in pairs(store.links.suggest(len(hidden)))}
     free = {(a, b) for a, b in hidden if (b, a) not in chosen or (b, a) in hidden}
     assert len(free & found) / len(free) > 0.9
 
 
 def test_suggestions_are_written_as_links_of_a_kind_that_is_followed_when_asked_for(store):
-    found = store.suggest_links(2)
-    assert store.add_suggested_links(found) == 4
-    assert [(one.link.kind, one.ids) for one in store.neighbours("may").outgoing] == [(SUGGESTED, ("pests",))]
-    assert store.add_suggested_links(found) == 0  # they are there
+    found = store.links.suggest(2)
+    assert store.links.accept(found) == 4
+    assert [(one.link.kind, one.ids) for one in store.links.neighbours("may").outgoing] == [
+        (SUGGESTED, ("pests",))
+    ]
+    assert store.links.accept(found) == 0  # they are there
 
     def reached(kinds) -> set[str | None]:
         eager = Eager(start_k=0, depth=1, kinds=kinds)
@@ -185,12 +187,12 @@ def test_suggestions_are_written_as_links_of_a_kind_that_is_followed_when_asked_
 
 
 def test_pages_that_only_a_suggestion_links_are_suggested_again(store):
-    found = store.suggest_links(2)
-    store.add_suggested_links(found)
-    assert store.suggest_links(2) == found
+    found = store.links.suggest(2)
+    store.links.accept(found)
+    assert store.links.suggest(2) == found
 
 
 async def test_the_async_forms_answer_alike(store):
-    found = await store.asuggest_links(3)
-    assert found == store.suggest_links(3)
-    assert await store.aadd_suggested_links(found[:1]) == 2
+    found = await store.links.asuggest(3)
+    assert found == store.links.suggest(3)
+    assert await store.links.aaccept(found[:1]) == 2

@@ -72,20 +72,20 @@ def test_a_document_without_text_is_left_out_with_a_warning() -> None:
         assert [document.id for document in store.scan()] == ["full"], "what was stored of it is removed"
         with pytest.warns(UserWarning, match="1 of 1 documents"):
             asyncio.run(store.aadd_documents(FULL_AND_EMPTY[1:]))
-        assert store.count() == 1
+        assert store.survey().documents == 1
 
 
 def test_a_document_without_text_is_refused_where_that_is_asked_for() -> None:
     with LinkStore.from_texts(["market"]) as store:
         with pytest.raises(DocumentError, match="1 of 2 documents have no text: empty"):
             store.add_documents(FULL_AND_EMPTY, strict=True)
-        assert store.count() == 1
+        assert store.survey().documents == 1
 
 
 def test_a_document_without_text_is_stored_with_the_vector_that_is_given() -> None:
     with LinkStore.from_texts(["market"]) as store:
         store.add_documents(FULL_AND_EMPTY, vectors=np.ones((2, 256), np.float32))
-        assert store.count() == 3
+        assert store.survey().documents == 3
 
 
 def test_documents_without_links_are_told_of() -> None:
@@ -124,7 +124,7 @@ def test_a_string_is_not_taken_for_a_list_of_its_letters(store) -> None:
         lambda: store.get_by_ids("tb"),
         lambda: asyncio.run(store.aget_by_ids("tb")),
         lambda: store.delete("tb"),
-        lambda: store.delete_pages("tb"),
+        lambda: store.pages.remove("tb"),
         lambda: store.touch("tb"),
         lambda: store.accessed("tb"),
         lambda: store.search("x", initial_roots="tb"),
@@ -142,15 +142,15 @@ def test_an_id_that_is_not_a_string_is_refused(store, wrong) -> None:
         lambda: store.get_by_ids(["t", wrong]),
         lambda: store.delete(["t", wrong]),
         lambda: asyncio.run(store.adelete(["t", wrong])),
-        lambda: store.delete_pages(["t", wrong]),
+        lambda: store.pages.remove(["t", wrong]),
         lambda: store.touch(["t", wrong]),
         lambda: store.accessed(["t", wrong]),
-        lambda: store.replace_links(["k"], {"t": [], 3: []}),
+        lambda: store.links.replace(["k"], {"t": [], 3: []}),
         lambda: store.search("x", initial_roots=["t", wrong]),
     ):
         with pytest.raises(ArgumentError, match=r"must be a string, not "):
             act()
-    assert store.count() == 2
+    assert store.survey().documents == 2
     assert store.accessed(["t"]) == {}
 
 
@@ -174,7 +174,7 @@ def test_metadata_may_come_from_a_generator(store) -> None:
     assert [one.metadata for one in store.get_by_ids(["x", "y"])] == [{"n": 0}, {"n": 1}]
     with pytest.raises(DocumentError, match="got 1 texts and 2 metadatas"):
         asyncio.run(store.aadd_texts(["z"], ({"n": n} for n in range(2))))
-    assert LinkStore.from_texts(["z"], store.embeddings, ({"n": n} for n in range(1))).count() == 1
+    assert LinkStore.from_texts(["z"], store.embeddings, ({"n": n} for n in range(1))).survey().documents == 1
 
 
 class Faulty(Embeddings):
@@ -225,7 +225,7 @@ def test_what_is_no_vector_is_refused_for_questions_and_for_documents(gives) -> 
         for add in (lambda: store.add_texts(["b"]), lambda: asyncio.run(store.aadd_texts(["b"]))):
             with pytest.raises(LinkStoreError, match=r"must give a list of numbers|vector of document '"):
                 add()
-        assert store.count() == 1
+        assert store.survey().documents == 1
 
 
 @pytest.mark.filterwarnings("error")

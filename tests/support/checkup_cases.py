@@ -105,7 +105,7 @@ class CheckupCases:
         without = examine(graph)
         assert without.findings == ()
         assert without.documents == len(list(drugs.documents()))
-        graph.set_schema(Schema.infer(graph))
+        graph.schema.set(Schema.infer(graph))
         clean = examine(graph)
         assert clean.findings == ()
         assert clean.healthy
@@ -115,7 +115,7 @@ class CheckupCases:
     @pytest.mark.parametrize("with_schema", [False, True])
     def test_a_new_type_that_no_traversal_reaches_is_reported(self, graph, with_schema):
         if with_schema:
-            graph.set_schema(Schema.infer(graph), "warn")
+            graph.schema.set(Schema.infer(graph), "warn")
         graph.add_documents([node(f"advisory/{n}", "advisory") for n in range(7)])
         drifted = [one for one in examine(graph).alarms if one.check == "drift"]
         assert [one.count for one in drifted] == [7]
@@ -123,7 +123,7 @@ class CheckupCases:
 
     def test_a_new_type_that_only_leads_on_is_reported_where_the_schema_does_not_start_from_it(self, graph):
         drafted = Schema.infer(graph)
-        graph.set_schema(drafted, "warn")
+        graph.schema.set(drafted, "warn")
         rule = Link.outgoing(kind="CITES", tag="regulation/1")
         graph.add_documents([node(f"notice/{n}", "notice", rule) for n in range(3)])
         checkup = examine(graph)

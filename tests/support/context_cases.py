@@ -556,7 +556,7 @@ class ContextCases:
     @staticmethod
     def _add_page(store, texts):
         documents = tuple(document(f"p#{n}", text, page="p", url=f"p#{n}") for n, text in enumerate(texts))
-        store.put_pages("site", [PageDocuments(url="p", digest="1", documents=documents)])
+        store.pages.put("site", [PageDocuments(url="p", digest="1", documents=documents)])
         entries = store.backend.run(store.backend.pages(None, ["p"]))
         assert entries == [PageEntry(source="site", url="p", digest="1", ids=tuple(d.id for d in documents))]
 

@@ -16,6 +16,7 @@ from linkstore.agents import Fact, Failed, aindex_facts, fact_index, fact_store,
 from linkstore.agents.facts import KEY_ELEMENT
 from linkstore.errors import ExtractionError, StoreNotFoundError
 from linkstore.extract.names import NameNormalizer
+from linkstore.store.pages import StorePages
 
 JOAN = "Joan of Arc is a patron saint of France. She was born in Domrémy. In 1429, she relieved Orléans."
 VOLTAIRE = "Voltaire wrote The Maid of Orleans. It was published in 1762."
@@ -84,19 +85,31 @@ def facts_beside(store: LinkStore) -> dict[str, tuple[str, dict[str, Any]]]:
         return {}
 
 
+class _StoppedPages(StorePages):
+    """The pages of a store that fails at its nth change of them."""
+
+    def __init__(self, store: _Stopped) -> None:
+        super().__init__(store.backend, store._embedding)
+        self._store = store
+
+    def put(self, *arguments: Any) -> Any:
+        return self._store.counted(super().put, arguments)
+
+    def remove(self, *arguments: Any) -> Any:
+        return self._store.counted(super().remove, arguments)
+
+
 class _Stopped(LinkStore):
     """A store that fails at its nth change of pages, before or after it is written."""
 
     left = 0
     before = True
 
-    def put_pages(self, *arguments: Any) -> Any:
-        return self._counted(super().put_pages, arguments)
+    @property
+    def pages(self) -> StorePages:
+        return _StoppedPages(self)
 
-    def remove_pages(self, *arguments: Any) -> Any:
-        return self._counted(super().remove_pages, arguments)
-
-    def _counted(self, change: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    def counted(self, change: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         self.left -= 1
         if self.left == 0 and self.before:
             raise KeyboardInterrupt

@@ -10,27 +10,31 @@ from linkstore.engines.contract import Survey
 
 
 class MemoryStore:
-    """The methods of a store that pages are indexed into, in memory."""
+    """What sources need of a store, which is also its own ``pages``, in memory."""
 
     def __init__(self):
         self.stored = {}
         self.puts = []
 
-    def pages(self, source):
+    @property
+    def pages(self):
+        return self
+
+    def digests(self, source):
         return {url: page.digest for (owner, url), page in self.stored.items() if owner == source}
 
-    def embed_pages(self, source, pages):
+    def embed(self, source, pages):
         return list(pages)
 
-    def put_pages(self, source, pages):
+    def put(self, source, pages):
         self.puts.append([page.url for page in pages])
         self.stored.update({(source, page.url): page for page in pages})
 
-    def renew_pages(self, source, digests):
+    def renew(self, source, digests):
         for url, digest in digests.items():
             self.stored[source, url] = replace(self.stored[source, url], digest=digest)
 
-    def remove_pages(self, source, urls):
+    def remove(self, urls, source):
         for url in urls:
             del self.stored[source, url]
 
@@ -38,10 +42,10 @@ class MemoryStore:
         documents = (document for page in self.stored.values() for document in page.documents)
         return iter(sorted(documents, key=lambda document: document.id))
 
-    def check_pages(self, source, urls):
+    def check(self, source, urls):
         assert not isinstance(urls, str)
 
-    def survey_pages(self, kind="hyperlink", take=10):
+    def survey(self, kind="hyperlink", take=10):
         links = [link for document in self.scan() for link in get_links(document)]
         owned = {(link.kind, link.tag) for link in links if link.leads_in}
         wanted = Counter((link.kind, link.tag) for link in links if link.leads_out)

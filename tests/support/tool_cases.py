@@ -361,7 +361,7 @@ class OwnToolCases:
 
     def test_a_recorded_schema_is_what_the_model_reads(self, store):
         schema = Schema(types={"drug", "class"}, relations=(Relation("BELONGS_TO", "drug", "class"),))
-        store.set_schema(schema)
+        store.schema.set(schema)
         answer = message(graph_tools(store), "schema")
         assert answer.content.startswith(schema.describe())
         assert answer.artifact["schema"] == schema.to_dict()
@@ -370,7 +370,7 @@ class OwnToolCases:
     def test_links_of_the_wrong_direction_are_refused_before_a_tool_can_follow_them(self, store):
         """Failure mode: an extraction error. The batch is refused, and no chain leads through it."""
         relations = (Relation("BELONGS_TO", "drug", "class"), Relation("GOVERNED_BY", "class", "rule"))
-        store.set_schema(Schema(types={"drug", "class", "rule"}, relations=relations))
+        store.schema.set(Schema(types={"drug", "class", "rule"}, relations=relations))
         clean = [
             node("d", "Alpha is a drug.", out("BELONGS_TO", "c"), type="drug"),
             node("c", "A class.", into("BELONGS_TO", "c"), out("GOVERNED_BY", "r"), type="class"),
@@ -383,7 +383,7 @@ class OwnToolCases:
         tools = graph_tools(store)
         assert "no document has the id or name 'x'" in wrong(tools, "read", id="x")
         assert found(tools, "follow", id="d") == ["c"]
-        assert store.check_schema().sound
+        assert store.schema.check().sound
 
     def test_the_ceiling_of_the_store_counts_too(self, store):
         store.add_documents([node("a", "one", out("to", "b")), node("b", "two", into("to", "b"))])
@@ -413,7 +413,7 @@ class OwnToolCases:
 
     def test_read_names_the_chunks_before_and_after(self, store):
         chunks = tuple(node(f"p#{n}", f"chunk {n}", page="p", tenant=n // 2) for n in range(4))
-        store.put_pages("site", [PageDocuments(url="p", digest="1", documents=chunks)])
+        store.pages.put("site", [PageDocuments(url="p", digest="1", documents=chunks)])
         tools = graph_tools(store)
         around = [message(tools, "read", id=f"p#{n}").artifact for n in range(4)]
         assert [one["previous"] for one in around] == [None, "p#0", "p#1", "p#2"]

@@ -119,7 +119,7 @@ def all_specs() -> list[Any]:
     """The tools of a store with a schema, those that write included."""
     store = LinkStore()
     schema = Schema(types={"Drug", "Class"}, relations=(Relation("BELONGS_TO", "Drug", "Class"),))
-    store.set_schema(schema)
+    store.schema.set(schema)
     scope = ToolScope(store)
     return [*make_specs(scope, "drugs"), *make_writing_specs(scope)]
 
@@ -161,7 +161,7 @@ class TestTypes:
     @pytest.fixture(scope="class")
     def ships(self):
         with LinkStore() as store:
-            store.set_schema(harbour.SCHEMA)
+            store.schema.set(harbour.SCHEMA)
             store.add_documents(harbour.harbour(status=("B7", "K2")))
             yield {tool.name: tool for tool in graph_tools(store)}
 
@@ -212,7 +212,7 @@ class TestTypes:
 def test_sources_are_listed_with_their_pages():
     chunks = (Document(id="p#1", page_content="text"),)
     with LinkStore() as store:
-        store.put_pages("the site", [PageDocuments(url="p", digest="1", documents=chunks)])
+        store.pages.put("the site", [PageDocuments(url="p", digest="1", documents=chunks)])
         (sources,) = (tool for tool in graph_tools(store) if tool.name == "sources")
         assert sources.invoke({}) == "- the site: 1 page"
         (hidden,) = (tool for tool in graph_tools(store, filter={"n": 1}) if tool.name == "sources")
@@ -268,7 +268,7 @@ def test_where_conditions_leave_nothing_the_advice_is_to_search_without_them():
         for n in range(400)
     ]
     with LinkStore() as store:
-        store.set_schema(Schema(types={"Ship", "Rule"}, relations=[Relation("OBEYS", "Ship", "Rule")]))
+        store.schema.set(Schema(types={"Ship", "Rule"}, relations=[Relation("OBEYS", "Ship", "Rule")]))
         rule = Document(id="r", page_content="Lamps at night.", metadata={"type": "Rule"})
         store.add_documents([*ships, rule])
         search = graph_tools(store)[0]

@@ -85,9 +85,9 @@ def test_variants_meet_in_one_group():
     ]
     with LinkStore(embedding()) as store:
         store.add_documents(variants.copies(documents))
-        (met,) = store.neighbours("a").outgoing
+        (met,) = store.links.neighbours("a").outgoing
         assert (met.link.tag, sorted(met.ids)) == ("compound alpha", ["b", "c"])
-        assert store.neighbours("e").outgoing[0].link.tag == "ALPHA"  # of another kind
+        assert store.links.neighbours("e").outgoing[0].link.tag == "ALPHA"  # of another kind
         found = store.search("about a", strategy=Eager(start_k=0), initial_roots=["c"])
         assert sorted(hit.document.id for hit in found) == ["a", "b", "c"]
     assert get_links(documents[1])[0].tag == "compound-alpha", "what was given stays as it was"

@@ -188,9 +188,9 @@ ARGUMENTS = {
     "texts": (ArgumentError, lambda store, wrong: store.add_texts(wrong), [None, 3]),
     "ids": (ArgumentError, lambda store, wrong: store.get_by_ids(wrong), [None, 3]),
     "ids of an access": (ArgumentError, lambda store, wrong: store.touch(wrong), ["t", None]),
-    "kinds": (ArgumentError, lambda store, wrong: store.replace_links(wrong, {}), ["next", None]),
-    "links to replace": (ArgumentError, lambda store, wrong: store.replace_links(["k"], wrong), [None, []]),
-    "schema": (ArgumentError, lambda store, wrong: store.set_schema(wrong), ["x", {}]),
+    "kinds": (ArgumentError, lambda store, wrong: store.links.replace(wrong, {}), ["next", None]),
+    "links to replace": (ArgumentError, lambda store, wrong: store.links.replace(["k"], wrong), [None, []]),
+    "schema": (ArgumentError, lambda store, wrong: store.schema.set(wrong), ["x", {}]),
     "initial_roots": (
         ArgumentError,
         lambda store, wrong: store.search("x", initial_roots=wrong),

@@ -1067,7 +1067,7 @@ def test_a_list_is_crawled_in_parts_which_ask_for_their_own_pages(serve, store, 
     whole = MemoryStore()
     index(whole, source)
     assert [*store.scan()] == [*whole.scan()]
-    assert store.pages(source.name).keys() == whole.pages(source.name).keys()
+    assert store.pages.digests(source.name).keys() == whole.pages.digests(source.name).keys()
     assert source.divide(Partition(1, 3)).rate == 1000
 
 

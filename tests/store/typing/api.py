@@ -40,7 +40,7 @@ def searches(store: LinkStore) -> None:
     assert_type([hit.score for hit in hits], list[float])
     assert_type(hits.reason, str | None)
     assert_type(hits.explain(), str)
-    assert_type(store.search("q", "similarity"), list[Document])
+    assert_type(store.search("q", "similarity"), Hits)
     assert_type(store.similarity_search("q"), list[Document])
     assert_type(store.similarity_search_with_score("q"), list[tuple[Document, float]])
     assert_type(store.traversal_search("q", k=3, depth=1), list[Document])
@@ -53,7 +53,7 @@ def searches(store: LinkStore) -> None:
 
 async def asynchronously(store: LinkStore) -> None:
     assert_type(await store.asearch("q", strategy=Similarity(k=1)), Hits)
-    assert_type(await store.asearch("q", "mmr"), list[Document])
+    assert_type(await store.asearch("q", "mmr"), Hits)
     assert_type(await store.atraversal_search("q"), list[Document])
     assert_type(await store.aadd_documents([]), list[str])
     assert_type(await store.aget_by_ids([]), list[Document])
@@ -84,5 +84,5 @@ def wrong(store: LinkStore) -> None:
     Link(kind="k", tag="t", direction="sideways")  # type: ignore[arg-type]
     Eager(depth="2")  # type: ignore[arg-type]
     Eager(4)  # type: ignore[call-arg]
-    store.search("q", strategy="eager")  # type: ignore[call-overload]
+    store.search("q", strategy="eager")  # type: ignore[arg-type]
     LinkRetriever(store=store, k="4")  # type: ignore[arg-type]
