@@ -21,7 +21,7 @@ from typing import Any, Final
 from _report import add_output, report
 
 from linkstore.core.processes import infrequent_gc
-from linkstore.errors import LinkStoreError
+from linkstore.errors import FetchError, LinkStoreError
 from linkstore.extract import Page
 from linkstore.extract.blocks import Block
 from linkstore.ingest.chunks import make_chunks
@@ -29,7 +29,6 @@ from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.notes.markdown import read_markdown_content
 from linkstore.ingest.notes.markup import NoteIndex, find_targets, render_note
 from linkstore.ingest.source import UnreadablePageError
-from linkstore.ingest.web.targets import FetchError
 from linkstore.ingest.web.website import read_sitemap
 from linkstore.ingest.wiki.dump import read_pages, read_siteinfo
 from linkstore.ingest.wiki.source import read_article, read_reference

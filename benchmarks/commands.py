@@ -1,4 +1,4 @@
-"""What a command costs from start to end: the CPU of ``query``, ``stats`` and ``links``.
+"""What a command costs from start to end: the CPU of ``query`` and ``links``.
 
 Run: ``python benchmarks/commands.py --data DIR``. The commands run as processes of their own, in turns, on
 the store of ``linkstore demo`` (47 chunks) and on one of 100,000 chunks of real text, which
@@ -81,7 +81,6 @@ def _measured(stores: dict[str, Path], rounds: int) -> list[dict[str, Any]]:
         for size, place in stores.items()
         for name, words in {
             "query": ["query", QUESTION],
-            "stats": ["stats"],
             "links": ["links", _a_document(place)],
         }.items()
     }

@@ -29,8 +29,9 @@ from playwright.sync_api import CDPSession, Page, sync_playwright
 from linkstore import Link, LinkStore, add_links
 from linkstore.core.calls import run
 from linkstore.core.documents import PageDocuments
-from linkstore.explorer import Views, make_app
 from linkstore.explorer.corpus import read_corpus
+from linkstore.explorer.server import make_app
+from linkstore.explorer.views import Views
 
 CHUNKS = 10
 """Chunks of a page."""

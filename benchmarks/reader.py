@@ -38,25 +38,20 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import (
-    Answer,
-    Budget,
-    GraphReader,
-    ScriptedChatModel,
-    chat_model,
-    fact_store,
-    graph_reader,
-    index_facts,
-)
+from linkstore.agents import Answer, Budget, GraphReader, fact_store, graph_reader, index_facts
 from linkstore.agents.facts import CHUNK_KEY, KEY_ELEMENT
 from linkstore.agents.model_calls import OutputModel
-from linkstore.agents.reader import compile_graph
+from linkstore.agents.reader import chat_model, compile_graph
 from linkstore.agents.steps import ReadingSources, ReadingStep
 from linkstore.context import counter_of
 from linkstore.embeddings import get_embedding
 from linkstore.errors import AgentError, EvaluationError, LinkStoreError
 from linkstore.evaluate import GoldQuestion, read_corpus, read_questions, with_links
 from linkstore.evaluate.running import find_gold_units
+
+sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
+
+from scripted_model import ScriptedChatModel
 
 CUTS = (5, 10, 20)
 SETS = ("hotpotqa_train", "musique_train", "ottqa_links")

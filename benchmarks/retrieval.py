@@ -29,7 +29,6 @@ from langchain_core.embeddings import Embeddings
 from linkstore import LinkStore
 from linkstore.embeddings import get_embedding
 from linkstore.evaluate import (
-    STRATEGIES,
     Evaluation,
     GoldQuestion,
     evaluate,
@@ -37,7 +36,7 @@ from linkstore.evaluate import (
     read_questions,
     with_links,
 )
-from linkstore.evaluate.metrics import make_strategies
+from linkstore.evaluate.metrics import STRATEGIES, make_strategies
 from linkstore.ingest import FolderSource, index
 from linkstore.strategies import PageRank, Strategy
 

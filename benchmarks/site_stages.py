@@ -26,10 +26,10 @@ from linkstore import LinkStore
 from linkstore.core.documents import PageDocuments
 from linkstore.core.processes import run_without_collector
 from linkstore.embeddings import get_embedding
-from linkstore.ingest import DEFAULT_LINKS, FolderSource
+from linkstore.ingest import FolderSource
 from linkstore.ingest.documents import Linkers, make_page_documents
 from linkstore.ingest.html.pages import decode_page, parse_page
-from linkstore.ingest.pipeline import batch_pages
+from linkstore.ingest.pipeline import DEFAULT_LINKS, batch_pages
 from linkstore.ingest.source import SourcePage
 
 BATCH = 512

@@ -26,7 +26,8 @@ from xml.sax.saxutils import escape
 import mwparserfromhell
 from _report import add_output, listed
 
-from linkstore.ingest import BadInput, WikiDumpSource
+from linkstore.ingest import WikiDumpSource
+from linkstore.ingest.source import BadInput
 from linkstore.ingest.wiki.dump import DumpPage, read_pages, read_siteinfo
 from linkstore.ingest.wiki.layout import REFERENCE
 from linkstore.ingest.wiki.source import DumpArticles, read_article

@@ -27,7 +27,7 @@ folder, or a [store in Cassandra](how-to/use-cassandra.md).
 | 2 | usage: an unknown option or strategy, an empty query, a bad filter, a wrong folder or URL |
 | 3 | the store does not exist |
 | 4 | another process locked the store for too long |
-| 5 | the store is damaged or has another version, or `verify` found problems |
+| 5 | the store is damaged or has another version, or `doctor --verify` found problems |
 | 6 | the embedding is unknown or is not that of the store, or an optional dependency is missing |
 | 7 | the server of the store, or the website to index, could not be reached or did not answer in time |
 | 8 | part of the source could not be read, or most of its pages are missing; the stored pages were kept |

@@ -10,15 +10,19 @@
     ├── StrategyError           a strategy with invalid settings
     ├── SchemaError             an invalid schema, or documents that the store's schema does not allow
     ├── DocumentError           a document, id or vector that cannot be stored
+    ├── SourceNotFoundError     no folder, file or website to index at this place
     ├── SourceConflictError     two sources have a page of the same name
     ├── EmbeddingError          an embedding that is missing, unknown, or not the recorded one
     ├── ExtractionError         an extractor that is missing or failed
     ├── EvaluationError         a corpus or a question set that cannot be used
     ├── BudgetError             a token budget too small for what must be in a context
     ├── AgentError              the model of an agent failed, or did not answer as it was asked to
-    ├── ScriptError             a scripted model was asked for what its script does not have
     ├── MissingExtraError       an optional dependency that is not installed
+    ├── FetchError              a URL that could not be fetched
+    │   └── ForbiddenUrlError   a URL that is not requested, such as a private address
     ├── UnavailableError        a server that cannot be reached or does not answer in time
+    │   ├── RobotsError         a robots.txt that cannot be read, also a FetchError
+    │   └── SiteUnavailableError  a site that does not answer
     └── BackendError            the storage engine failed
         ├── StoreNotFoundError  no store at this path
         ├── StoreFormatError    a store of another version, or damaged
@@ -157,10 +161,6 @@ class AgentError(LinkStoreError):
     """The model of an agent failed, or its answer was malformed twice; the message says how to go on."""
 
 
-class ScriptError(LinkStoreError):
-    """A scripted chat model has no answer left, or one that does not fit the call."""
-
-
 class MissingExtraError(LinkStoreError, ImportError):
     """A feature needs an optional dependency that is not installed.
 
@@ -180,6 +180,35 @@ class MissingExtraError(LinkStoreError, ImportError):
 
 class UnavailableError(LinkStoreError, ConnectionError):
     """A server cannot be reached, or did not answer in time; try again later."""
+
+
+class SourceNotFoundError(LinkStoreError, FileNotFoundError):
+    """There is no folder of pages at the given path."""
+
+
+class FetchError(LinkStoreError):
+    """A URL could not be fetched.
+
+    Args:
+        message: Why.
+        again: Whether it may go better later: a lost connection rather than a body that is too large.
+    """
+
+    def __init__(self, message: str, *, again: bool = False) -> None:
+        super().__init__(message)
+        self.again = again
+
+
+class ForbiddenUrlError(FetchError):
+    """A URL is not requested: another scheme than http(s), a private address, a user name, an odd port."""
+
+
+class RobotsError(FetchError, UnavailableError):
+    """The robots.txt of a host cannot be read or followed, so nothing is requested from the host."""
+
+
+class SiteUnavailableError(UnavailableError):
+    """A site does not answer, or stopped answering in a run; what was stored of it stays."""
 
 
 class BackendError(LinkStoreError):

@@ -217,5 +217,5 @@ def note_facts(store: CoreStore, place: str) -> None:
     of_facts = f"{place}_{FACTS_SUFFIX}" if "://" in place else f"{place.rstrip('/')}/{FACTS_SUFFIX}"
     note(
         f"facts that were extracted from deleted documents stay in {of_facts}: run linkstore facts --store"
-        f" {place} --model NAME, then linkstore compact --store {of_facts}"
+        f" {place} --model NAME, then linkstore delete --erase --store {of_facts}"
     )

@@ -1,17 +1,20 @@
-"""``linkstore evaluate``, ``profile`` and ``calibrate``: how well a store answers questions."""
+"""``linkstore eval``: how well strategies answer questions, what links are worth, and defaults to propose."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from linkstore.cli.commands import JsonOption, StoreOption
+from linkstore.cli.commands import JsonOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import get_stdout, note, print_result, show_progress, write_json
-from linkstore.cli.stores import open_store, split_names
+from linkstore.cli.stores import open_store, refuse_options, split_names
+from linkstore.core.arguments import omit_none
 from linkstore.core.display import escape_unprintable, format_count
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
     from linkstore.evaluate.calibration import LexicalWeight
     from linkstore.evaluate.link_groups import GoldProfile, Profile
-    from linkstore.evaluate.metrics import Comparison, Evaluation
+    from linkstore.evaluate.metrics import Evaluation
     from linkstore.store.linkstore import LinkStore
 
 GoldName = Literal["page", "section", "id"]
@@ -37,13 +40,19 @@ _TABLE_WIDTH: Final = 110
 
 
 def evaluate(
-    questions: Annotated[Path, EXISTING],
+    questions: Annotated[Path | None, EXISTING] = None,
     corpus: Annotated[Path | None, EXISTING] = None,
     store: Annotated[str | None, typer.Option("--store", "-s")] = None,
     embedding: str | None = None,
     strategies: list[str] | None = None,
     links: list[str] | None = None,
     gold: GoldName | None = None,
+    profile: bool = False,
+    calibrate: bool = False,
+    noise: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    keep: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    save: bool = False,
+    clear: bool = False,
     json: JsonOption = False,
 ) -> None:
     """Measure how well strategies find answers to questions.
@@ -52,25 +61,77 @@ def evaluate(
     over dense search; the share of the answers missed by 20 hits of dense search that are among the first 10;
     and the time per query.
 
+    With --profile, prints links by kind, link groups by size, hubs, dangling links, and how many documents
+    links reach; with questions, also how often links join the answers, and how much they can improve results.
+
+    With --calibrate, proposes a minimum similarity, below which a search starts from no document, with the
+    shares of noise (pairs of a question and a document that does not answer it), of gold answers, and of
+    questions with an answer, that reach it; or nothing. It is proposed from questions only. The weight of
+    words is proposed for embeddings of which it is not known, from sentences taken out of their documents.
+
     Args:
         questions (FILE): JSON Lines of {"question", "gold": [pages, sections or ids]}.
         corpus (FILE): JSON Lines of {"id", "title", "text", "links"?}.
-        store (PLACE): An existing store, instead of --corpus.
+        store (PLACE): An existing store, instead of --corpus; default that of LINKSTORE_STORE.
         embedding (NAME): wordllama, minilm or openai:MODEL; default wordllama, or that of the store.
         strategies (NAMES): Strategies to compare, such as similarity,words,pagerank; default all.
         links (NAMES): Kinds of links to keep, and extractors to run; default all kinds, else mention,entity.
         gold: What gold answers are; default: recognized. Any chunk of a page or section counts.
+        profile: Show whether the links of a store can improve results instead.
+        calibrate: Propose a minimum similarity for the start of searches, and how much words count, instead.
+        noise (SHARE): With --calibrate: share of noise that may reach the minimum; default 0.05.
+        keep (SHARE): With --calibrate: share of questions of which an answer must reach it; default 0.99.
+        save: With --calibrate: record the proposal as the store's default.
+        clear: With --calibrate: remove the store's default instead.
     """
+    if corpus is None:
+        store = store or os.environ.get("LINKSTORE_STORE")
+    if not calibrate:
+        refuse_options("goes with --calibrate only", noise=noise, keep=keep, save=save, clear=clear)
+    if profile or calibrate:
+        mode = "calibrate" if calibrate else "profile"
+        others: dict[str, object] = {"corpus": corpus, "strategies": strategies, "links": links}
+        refuse_options(f"does not go with --{mode}", **others, profile=profile and calibrate)
+        if store is None:
+            raise UsageError(f"--{mode} looks at a store; give --store")
+        if clear:
+            refuse_options("does not go with --clear, which removes defaults", save=save, questions=questions)
+        with open_store(store, embedding=embedding) as opened_store:
+            if clear:
+                _remove_defaults(opened_store)
+            elif calibrate:
+                shares = omit_none(noise=noise, keep=keep)
+                _calibrate(opened_store, questions, gold, shares, save=save, json=json)
+            else:
+                _profile(opened_store, questions, gold, json=json)
+        return
+    _compare(questions, corpus, store, embedding, split_names(strategies or ()), links, gold, json=json)
+
+
+def _compare(
+    questions: Path | None,
+    corpus: Path | None,
+    store: str | None,
+    embedding: str | None,
+    strategies: Sequence[str],
+    links: Sequence[str] | None,
+    gold: GoldName | None,
+    *,
+    json: bool,
+) -> None:
+    """Compare strategies on questions."""
+    if questions is None:
+        raise UsageError("give --questions; without them, --profile and --calibrate look at a store")
     if (corpus is None) == (store is None):
         raise UsageError("give either --corpus or --store")
     if store is not None and links:
         raise UsageError("--links needs --corpus; a store keeps its links")
     from linkstore.embeddings.names import DEFAULT_EMBEDDING, get_embedding
     from linkstore.evaluate import running
-    from linkstore.evaluate.metrics import STRATEGIES, compare_with_baseline
+    from linkstore.evaluate.metrics import STRATEGIES
     from linkstore.evaluate.profiling import with_links
 
-    names = split_names(strategies or STRATEGIES)
+    names = strategies or tuple(STRATEGIES)
     unknown = [name for name in names if name not in STRATEGIES]
     if unknown:
         raise UsageError(f"--strategies: unknown {', '.join(unknown)}; known: {', '.join(STRATEGIES)}")
@@ -85,60 +146,33 @@ def evaluate(
             measured = stack.enter_context(open_store(str(store), embedding=embedding))
         progress = stack.enter_context(show_progress("questions"))
         evaluation = running.evaluate(measured, asked, names, gold=gold, embedding=chosen, progress=progress)
-    comparison = compare_with_baseline(evaluation)
-    if json:
-        write_json(evaluation.to_dict() | {"comparison": comparison and comparison.to_dict()})
-    else:
-        show_evaluation(evaluation, comparison)
+    print_result(evaluation, show_evaluation, json=json)
 
 
-def calibrate(
-    store: StoreOption,
-    questions: Annotated[Path | None, EXISTING] = None,
-    gold: GoldName | None = None,
-    noise: Annotated[float, typer.Option(min=0, max=1)] = 0.05,
-    keep: Annotated[float, typer.Option(min=0, max=1)] = 0.99,
-    save: bool = False,
-    clear: bool = False,
-    json: JsonOption = False,
+def _calibrate(
+    store: LinkStore,
+    questions: Path | None,
+    gold: GoldName | None,
+    shares: Mapping[str, Any],
+    *,
+    save: bool,
+    json: bool,
 ) -> None:
-    """Propose a minimum similarity for the start of searches, and how much words count in them.
+    """Propose a minimum similarity and the weight of words, and record them if wanted."""
+    from linkstore.evaluate.calibration import calibrate_floor
+    from linkstore.evaluate.running import read_questions
 
-    A search starts from no document below the minimum. It is proposed from questions only: prints the
-    proposal with the share of noise that reaches it, which are pairs of a question and a document that does
-    not answer it, and the shares of gold answers that reach it, and of questions with an answer that does;
-    or that there is nothing to propose. The weight of words is proposed for embeddings of which it is not
-    known, from sentences that are taken out of their documents.
-
-    Args:
-        questions (FILE): JSON Lines of {"question", "gold": [pages, sections or ids]}.
-        gold: What gold answers are; default: recognized. Any chunk of a page or section counts.
-        noise (SHARE): Share of noise that may reach the minimum.
-        keep (SHARE): Share of questions of which an answer must reach it.
-        save: Record the proposal as the store's default.
-        clear: Remove the store's default instead.
-    """
-    if clear and (save or questions is not None):
-        raise UsageError("--clear removes the defaults, and takes neither --save nor --questions")
-    with open_store(store) as opened_store:
-        if clear:
-            _remove_defaults(opened_store)
-            return
-        from linkstore.evaluate.calibration import calibrate_floor
-        from linkstore.evaluate.running import read_questions
-
-        calibration = None
-        if questions is not None:
-            asked = read_questions(questions)
-            calibration = calibrate_floor(opened_store, asked, gold=gold, noise=noise, keep=keep)
-        proposal = None if calibration is None else calibration.min_similarity
-        weight = _estimate_weight(opened_store)
-        if save and proposal is not None:
-            opened_store.configure(min_similarity=proposal)
-        if save and weight is not None:
-            opened_store.configure(lexical_weight=weight.weight)
-        settings = opened_store.search_settings
-        recorded, used = settings.min_similarity, settings.lexical_weight
+    calibration = None
+    if questions is not None:
+        calibration = calibrate_floor(store, read_questions(questions), gold=gold, **shares)
+    proposal = None if calibration is None else calibration.min_similarity
+    weight = _estimate_weight(store)
+    if save and proposal is not None:
+        store.configure(min_similarity=proposal)
+    if save and weight is not None:
+        store.configure(lexical_weight=weight.weight)
+    settings = store.search_settings
+    recorded, used = settings.min_similarity, settings.lexical_weight
     if json:
         words = {"lexical_weight": used, "estimate": None if weight is None else weight.to_dict()}
         floor = {"min_similarity": None} if calibration is None else calibration.to_dict()
@@ -187,32 +221,16 @@ def _remove_defaults(store: LinkStore) -> None:
     note(f"{outcome}; words have the weight {store.search_settings.lexical_weight:g}")
 
 
-def profile(
-    store: StoreOption,
-    questions: Annotated[Path | None, EXISTING] = None,
-    gold: GoldName | None = None,
-    json: JsonOption = False,
-) -> None:
-    """Show whether the links of a store can improve results.
-
-    Prints links by kind, link groups by size, hubs, dangling links, and how many documents links reach. With
-    questions and their answers, also prints how often links join the answers, and how much they can improve
-    results.
-
-    Args:
-        questions (FILE): JSON Lines of {"question", "gold": [pages, sections or ids]}.
-        gold: What gold answers are; default: recognized. Any chunk of a page or section counts.
-    """
-    from linkstore.evaluate.profiling import profile as profiled
+def _profile(store: LinkStore, questions: Path | None, gold: GoldName | None, *, json: bool) -> None:
+    """Show whether the links of a store can improve results."""
+    from linkstore.evaluate.profiling import profile
     from linkstore.evaluate.running import read_questions
 
     asked = () if questions is None else read_questions(questions)
-    with open_store(store) as opened_store:
-        report = profiled(opened_store, asked, gold=gold)
-    print_result(report, show_profile, json=json)
+    print_result(profile(store, asked, gold=gold), show_profile, json=json)
 
 
-def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> None:
+def show_evaluation(evaluation: Evaluation) -> None:
     """Print a table with one line for each strategy, and mark the best of each column."""
     from rich.table import Table
     from rich.text import Text
@@ -246,8 +264,8 @@ def show_evaluation(evaluation: Evaluation, comparison: Comparison | None) -> No
         " without embedding it.",
         style="dim",
     )
-    if comparison is not None:
-        console.print(f"\n{comparison}", style="bold")
+    if evaluation.comparison is not None:
+        console.print(f"\n{evaluation.comparison}", style="bold")
 
 
 def format_share(value: float) -> str:
@@ -264,8 +282,6 @@ def widen_console(console: Console) -> Console:
 
 def show_profile(profile: Profile) -> None:
     """Print what a store's links look like, and the verdict."""
-    from linkstore.evaluate.link_groups import list_size_labels
-
     console = widen_console(get_stdout())
     console.print(
         f"{format_count(profile.documents, 'document')}: {profile.reached:,} "
@@ -273,9 +289,8 @@ def show_profile(profile: Profile) -> None:
         f" that a link leads to, {profile.isolated:,} isolated\n"
     )
     _show_kinds(console, profile)
-    sizes = dict(zip(list_size_labels(), profile.sizes, strict=True))
     console.print("\nLink groups by documents on their larger side; the last are hubs", style="bold")
-    for label, count in sizes.items():
+    for label, count in profile.sizes.items():
         console.print(f"  {label:>8} {count:>10,}")
     if profile.largest:
         console.print("\nLargest link groups", style="bold")

@@ -1,4 +1,4 @@
-"""``linkstore index`` and ``linkstore relink``: from a source of pages to a store, and links of all pages."""
+"""``linkstore index``: from a source of pages to a store."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ from linkstore.cli.output import (
     complain,
     format_kinds,
     note,
-    print_result,
     quiet,
     show,
     show_progress,
     write_json,
 )
-from linkstore.cli.sources import SourceKind, recognize_kind, select_options
-from linkstore.cli.stores import is_among_pages, open_core_store, open_or_make, split_names
+from linkstore.cli.sources import SourceKind, choose_extractors, recognize_kind, select_options
+from linkstore.cli.stores import is_among_pages, open_or_make
 from linkstore.core.display import format_count
 from linkstore.core.text import escape_surrogates
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
     from linkstore.ingest import Partition
-    from linkstore.ingest.relink import Relinked
     from linkstore.ingest.source import LeftOut, Summary
     from linkstore.store.core import CoreStore
 
@@ -341,42 +339,3 @@ def _format_left_out(found: LeftOut) -> str:
         *(f"{count:,} of {kind}" for kind, count in others),
     ]
     return f"{', '.join(parts)} on {format_count(found.pages, 'page')}"
-
-
-def choose_extractors(names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the extractors to use, all of them installed. Without names, use those of a source."""
-    from linkstore.extract.protocol import extractor_names
-    from linkstore.ingest.pipeline import DEFAULT_LINKS
-
-    chosen = split_names(names or DEFAULT_LINKS)
-    installed = extractor_names()
-    unknown = [name for name in chosen if name not in installed]
-    if unknown:
-        raise UsageError(f"--links: no extractor {', '.join(unknown)}; installed: {', '.join(installed)}")
-    return chosen
-
-
-def relink(
-    store: StoreOption,
-    links: list[str] | None = None,
-    json: JsonOption = False,
-) -> None:
-    """Link the documents of a store by the names in their texts.
-
-    Finds titles that texts mention, and names that two or three texts share, in all documents, whichever way
-    they were added. Replaces all links of these kinds; embeds nothing.
-
-    Args:
-        links (NAMES): Link extractors; default mention,entity.
-    """
-    from linkstore.ingest.relink import CORPUS_LINKS, link_corpus
-
-    chosen = choose_extractors(links or CORPUS_LINKS)
-    with open_core_store(store) as opened_store:
-        done = link_corpus(opened_store, chosen)
-    print_result(done, _show_relinked, json=json)
-
-
-def _show_relinked(done: Relinked) -> None:
-    show(f"documents {done.documents:,}, {done.changed:,} with other links than before")
-    show(f"links     {format_kinds(done.links)} written")

@@ -1,4 +1,4 @@
-"""``linkstore links`` and ``suggest``: the links of a document, and which links are broken or missing."""
+"""``linkstore links``: the links of a document; broken and missing ones, and those made of names."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_indexed_page, note, show, write_json
-from linkstore.cli.stores import open_core_store
+from linkstore.cli.output import format_kinds, get_indexed_page, note, print_result, show, write_json
+from linkstore.cli.sources import choose_extractors
+from linkstore.cli.stores import open_core_store, refuse_options
 from linkstore.core.display import format_count, format_link_data, get_title, get_url, make_readable
 from linkstore.errors import LinkStoreError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from linkstore.core.hits import Hits
+    from linkstore.ingest.relink import Relinked
     from linkstore.store.core import CoreStore
     from linkstore.strategies.neighbours import Neighbour
 
@@ -30,6 +32,8 @@ MAX_LOOKED_UP: Final = 1000
 """Maximum number of documents looked up at once."""
 MAX_SHOWN_ENDS: Final = 5
 """How many documents at the other end of a link are named to a person; ``--json`` names all."""
+DEFAULT_SUGGESTED: Final = 20
+"""How many links are suggested."""
 _BROKEN_KIND: Final = "hyperlink"
 _MAX_LISTED_PAGES: Final = 10
 """Maximum number of pages listed if a name is ambiguous."""
@@ -177,19 +181,47 @@ def links(
     store: StoreOption,
     name: Annotated[str | None, typer.Argument()] = None,
     broken: bool = False,
+    suggest: bool = False,
+    k: Annotated[int | None, typer.Option("-k", min=1, max=100_000)] = None,
+    apply: bool = False,
+    relink: bool = False,
+    extractors: Annotated[list[str] | None, typer.Option("--links")] = None,
     json: JsonOption = False,
 ) -> None:
     """Show the links of a document or page, in both directions.
 
+    With --suggest, pages that name another page without a link to it come first, then pages that are near
+    each other in meaning and by their links.
+
+    With --relink, finds titles that texts mention, and names that two or three texts share, in all documents,
+    whichever way they were added. Replaces all links of these kinds; embeds nothing.
+
     Args:
         name (URL_OR_ID): The id of a document, the URL of a page, or a unique end of such a URL.
         broken: List hyperlinks without a target instead, by page.
+        suggest: Suggest links that may be missing instead, best first.
+        k: With --suggest: maximum number of links; default 20.
+        apply: With --suggest: write them as links of the kind 'suggested', which a search follows only by
+            name.
+        relink: Link all documents by the names in their texts instead.
+        extractors (NAMES): With --relink: link extractors; default mention,entity.
     """
-    if broken == (name is not None):
-        raise UsageError("give the id of a document or the URL of a page, or --broken")
+    if (name is not None) + broken + suggest + relink != 1:
+        raise UsageError(
+            "give the id of a document or the URL of a page, or one of --broken, --suggest and --relink"
+        )
+    if not suggest:
+        refuse_options("goes with --suggest only", apply=apply, k=k)
+    if not relink:
+        refuse_options("goes with --relink only", links=extractors)
     with open_core_store(store) as opened_store:
         if name is None:
-            show_broken(opened_store, json=json)
+            if broken:
+                show_broken(opened_store, json=json)
+            elif suggest:
+                _suggest(opened_store, k or DEFAULT_SUGGESTED, apply=apply, json=json)
+            else:
+                _relink(opened_store, extractors, json=json)
             return
         entries = []
         for document in find_documents(opened_store, name, by_ending=True):
@@ -243,24 +275,10 @@ def _format_ids(ids: Sequence[str], *, more: bool) -> str:
     return (", ".join(ids[:MAX_SHOWN_ENDS]) or "nothing here") + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def suggest(
-    store: StoreOption,
-    k: Annotated[int, typer.Option("-k", min=1, max=100_000)] = 20,
-    apply: bool = False,
-    json: JsonOption = False,
-) -> None:
-    """Suggest links that may be missing, best first.
-
-    Pages that name another page without a link to it come first, then pages that are near each other in
-    meaning and by their links.
-
-    Args:
-        k: Maximum number of links to suggest.
-        apply: Write them as links of the kind 'suggested', which a search follows only by name.
-    """
-    with open_core_store(store) as opened_store:
-        suggestions = opened_store.links.suggest(k)
-        changed = opened_store.links.accept(suggestions) if apply else 0
+def _suggest(store: CoreStore, k: int, *, apply: bool, json: bool) -> None:
+    """Print links that may be missing, and write them if wanted."""
+    suggestions = store.links.suggest(k)
+    changed = store.links.accept(suggestions) if apply else 0
     if json:
         write_json(suggestions)
     else:
@@ -277,3 +295,15 @@ def suggest(
         note("no link seems to be missing: no page names another without a link, and none are near")
     if apply:
         note(f"wrote {format_count(len(suggestions), 'link')} in {format_count(changed, 'document')}")
+
+
+def _relink(store: CoreStore, names: Sequence[str] | None, *, json: bool) -> None:
+    """Link the documents of a store by the names in their texts, and print what changed."""
+    from linkstore.ingest.relink import CORPUS_LINKS, link_corpus
+
+    print_result(link_corpus(store, choose_extractors(names or CORPUS_LINKS)), _show_relinked, json=json)
+
+
+def _show_relinked(done: Relinked) -> None:
+    show(f"documents {done.documents:,}, {done.changed:,} with other links than before")
+    show(f"links     {format_kinds(done.links)} written")

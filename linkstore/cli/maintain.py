@@ -1,9 +1,8 @@
-"""``linkstore delete``, ``stats``, ``verify``, ``repair``, ``compact``, and ``doctor``, a checkup."""
+"""``linkstore delete``, and ``doctor``: counts, checks, verifies and repairs what a store holds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,94 +12,55 @@ from linkstore.cli.ask import note_facts
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import ALARM_FOUND, DAMAGED, UsageError
 from linkstore.cli.links import find_documents, list_spellings
-from linkstore.cli.output import get_indexed_page, note, show, write_json
+from linkstore.cli.output import get_indexed_page, note, print_result, show, write_json
 from linkstore.cli.sources import recognize_kind
-from linkstore.cli.stores import open_core_store, open_store, split_names
-from linkstore.core.display import escape_unprintable, format_count
+from linkstore.cli.stores import open_core_store, open_store, refuse_options, split_names
+from linkstore.core.display import format_count
 from linkstore.core.text import escape_surrogates, is_unicode
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
-    from linkstore.engines.contract import Report
     from linkstore.evaluate.checkup import Checkup
-    from linkstore.evaluate.watch import Watch
     from linkstore.ingest.source import Source
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
-
-
-def verify(store: StoreOption, json: JsonOption = False) -> None:
-    """Check a store without changing it.
-
-    Compares all derived data with the documents. The exit code is 5 if they do not match.
-    """
-    with open_core_store(store) as opened_store:
-        report = opened_store.verify()
-    _show_verification(report, json=json, verb="found")
-    if not report.sound:
-        raise typer.Exit(DAMAGED)
-
-
-def repair(store: StoreOption, json: JsonOption = False) -> None:
-    """Repair the problems that verify finds."""
-    with open_core_store(store) as opened_store:
-        report = opened_store.verify(repair=True)
-    _show_verification(report, json=json, verb="repaired")
-
-
-def compact(store: StoreOption, json: JsonOption = False) -> None:
-    """Remove all traces of deleted documents from the files.
-
-    A store does not need this to keep its size in proportion to its content. The time depends on the size of
-    the store.
-    """
-    with open_core_store(store) as opened_store:
-        opened_store.compact()
-        note_facts(opened_store, store)
-    if json:
-        write_json({"compacted": True})
-    else:
-        show("the store is compact", "green")
-
-
-def _show_verification(report: Report, *, json: bool, verb: str) -> None:
-    if json:
-        write_json({"sound": report.sound, "findings": list(report.findings)})
-        return
-    if report.sound:
-        show("the store is sound", "green")
-    for finding in report.findings:
-        examples = f": {', '.join(finding.examples)}" if finding.examples else ""
-        show(f"{verb}: {finding.problem} ({finding.count}){examples}", "yellow")
 
 
 def delete(
     store: StoreOption,
     pages: Annotated[list[str] | None, typer.Argument()] = None,
     chunks: Annotated[list[str] | None, typer.Option("--chunk")] = None,
+    erase: bool = False,
 ) -> None:
     """Remove pages with all their documents and links.
 
     If one of them does not exist, nothing is removed. The next index run of their source restores pages that
-    it still has.
+    it still has. A store does not need --erase to keep its size in proportion to its content; its time
+    depends on the size of the store.
 
     Args:
         pages (PAGES): URLs of pages, or ids of documents that belong to no page.
         chunks (ID): Remove only this document of a page; repeatable.
+        erase: Remove all traces of deleted documents from the files, also of those deleted before.
     """
-    if not pages and not chunks:
-        raise UsageError("there is nothing to delete; give pages, or --chunk ID")
+    if not pages and not chunks and not erase:
+        raise UsageError("there is nothing to delete; give pages, --chunk ID, or --erase")
     with open_core_store(store) as opened_store:
         whole, single = _find_targets(opened_store, pages or (), chunks or ())
         removed = opened_store.pages.remove(whole).removed
         opened_store.delete(single)
+        if erase:
+            opened_store.compact()
         note_facts(opened_store, store)
-    count = removed + len(single)
-    note(
-        f"deleted {format_count(len(whole), 'page')}, {format_count(count, 'document')}; "
-        "the next index restores what the"
-        " source still has"
-    )
+    if whole or single:
+        count = removed + len(single)
+        note(
+            f"deleted {format_count(len(whole), 'page')}, {format_count(count, 'document')}; "
+            "the next index restores what the"
+            " source still has"
+        )
+    if erase:
+        note("no trace of deleted documents is left in the files")
 
 
 def _find_targets(
@@ -146,91 +106,77 @@ def _find_named_pages(store: CoreStore, name: str) -> tuple[list[str], list[str]
     return list(indexed), [part for part, page in pages.items() if page not in indexed]
 
 
-def stats(store: StoreOption, json: JsonOption = False) -> None:
-    """Count the contents of a store.
-
-    Prints the number of documents, pages, links by kind and link groups, and of hyperlinks without a target
-    in the store.
-    """
-    from linkstore.ingest.source import count_dangling
-
-    with open_core_store(store) as opened_store:
-        survey = opened_store.survey()
-    counts: dict[str, int | Mapping[str, int]] = {
-        "documents": survey.documents,
-        "pages": survey.pages,
-        "links": dict(survey.links),
-        "groups": survey.groups,
-        "dangling": asdict(count_dangling(survey)),  # hyperlinks that lead to nothing in the store
-    }
-    if json:
-        write_json(counts)
-        return
-    for name, value in counts.items():
-        if isinstance(value, Mapping):
-            show(f"{name:<14}{sum(value.values()):>10,}")
-            for part, count in value.items():
-                show(f"  {escape_unprintable(part):<12}{count:>10,}")
-        else:
-            show(f"{name:<14}{value:>10,}")
-
-
 MAX_SHOWN_QUESTIONS = 20
 """How many of the questions that a store keeps are shown."""
-_MIN_QUESTIONS = 1
-"""Alarms are raised from the first question on, because these questions are asked on purpose."""
 
 
 def doctor(
-    place: Annotated[str | None, typer.Argument(show_default=False)] = None,
-    store: Annotated[str | None, typer.Option("--store", "-s", envvar="LINKSTORE_STORE")] = None,
+    store: StoreOption,
+    verify: bool = False,
+    repair: bool = False,
     source: list[str] | None = None,
-    questions: Annotated[Path | None, typer.Option(dir_okay=False, exists=True)] = None,
     names: list[str] | None = None,
     trust_claims: bool = False,
     encoding: str | None = None,
     max_bytes: Annotated[int | None, typer.Option(min=1)] = None,
     json: JsonOption = False,
 ) -> None:
-    """Check what a store holds, and say what needs attention.
+    """Count and check what a store holds, and say what needs attention.
 
     Reads all documents. Reports what its schema does not allow, types of documents that no traversal reaches,
     pages that changed since they were indexed, links that lead to no document, and different spellings of
     names. The exit code is 10 if there is an alarm; notes alone do not change it. Writes nothing.
 
+    With --verify, only compares all derived data with the documents; the exit code is 5 if they do not match.
+
     Args:
-        place (STORE): The store: a folder, or cassandra://host:port/keyspace/table.
-        store (PLACE): The same.
+        verify: Compare all derived data, such as indexes, with the documents instead.
+        repair: Repair what --verify finds.
         source (NAME_OR_PATH): A source on disk to compare with its stored pages; NAME=PATH if it has another
             name in the store; repeatable.
-        questions (FILE): Questions to ask, as JSON lines for linkstore eval: how many find nothing, and how
-            long they take.
         names (KINDS): Kinds of link whose tags are names; default entity,mention.
         trust_claims: The sources were indexed with --trust-claims.
         encoding (NAME): The sources were indexed with this --encoding.
         max_bytes (N): The sources were indexed with this --max-bytes.
     """
-    chosen = place or store
-    if chosen is None:
-        raise UsageError("give the store: linkstore doctor STORE")
-    with open_store(chosen) as opened_store:
+    if verify or repair:
+        asked: dict[str, object] = {"source": source, "names": names}
+        how = {"trust_claims": trust_claims, "encoding": encoding, "max_bytes": max_bytes}
+        with_repair = "does not go with --repair" if repair else "does not go with --verify"
+        refuse_options(with_repair, verify=verify and repair, **asked, **how)
+        _verify(store, repair=repair, json=json)
+        return
+    with open_store(store) as opened_store:
         options = {
             "claims": "any" if trust_claims else None,
             "encoding": encoding,
             "max_bytes": max_bytes,
         }
         sources = dict(_open_source(opened_store, text, options) for text in source or ())
-        watch = _search_questions(opened_store, questions) if questions is not None else None
         from linkstore.evaluate.checkup import NAME_KINDS, examine
 
         kinds = split_names(names or ()) or NAME_KINDS
-        checkup = examine(opened_store, sources=sources, names=kinds, watch=watch)
-    if json:
-        write_json(_checkup_to_dict(checkup, watch))
-    else:
-        _show_checkup(checkup, watch)
+        checkup = examine(opened_store, sources=sources, names=kinds)
+    print_result(checkup, _show_checkup, json=json)
     if not checkup.healthy:
         raise typer.Exit(ALARM_FOUND)
+
+
+def _verify(place: str, *, repair: bool, json: bool) -> None:
+    """Compare derived data with the documents, and repair them or end with exit code 5 if they differ."""
+    with open_core_store(place) as store:
+        report = store.verify(repair=repair)
+    if json:
+        write_json({"sound": report.sound, "findings": list(report.findings)})
+    elif report.sound:
+        show("the store is sound", "green")
+    else:
+        for finding in report.findings:
+            examples = f": {', '.join(finding.examples)}" if finding.examples else ""
+            verb = "repaired" if repair else "found"
+            show(f"{verb}: {finding.problem} ({finding.count}){examples}", "yellow")
+    if not (repair or report.sound):
+        raise typer.Exit(DAMAGED)
 
 
 def _open_source(store: LinkStore, given: str, read: Mapping[str, str | int | None]) -> tuple[str, Source]:
@@ -258,34 +204,7 @@ def _read_prefix(store: LinkStore, source: str) -> str:
     return next((str(document.metadata.get("site", "")) for document in documents), "")
 
 
-def _search_questions(store: LinkStore, questions: Path) -> Watch:
-    """Ask questions under a watch, and return the watch, which has ended."""
-    from linkstore.errors import LinkStoreError
-    from linkstore.evaluate.running import read_questions
-    from linkstore.evaluate.watch import Limits, Watch
-
-    asked = read_questions(questions)
-    limits = Limits(least=_MIN_QUESTIONS)
-    with Watch(store, window=len(asked), kept=len(asked), limits=limits, keep=False) as watch:
-        for question in asked:
-            try:
-                store.search(question.question)
-            except LinkStoreError as error:
-                note(f"{question.question}: {error}")
-    return watch
-
-
-def _checkup_to_dict(checkup: Checkup, watch: Watch | None) -> dict[str, object]:
-    report: dict[str, object] = checkup.to_dict()
-    if watch is not None:
-        report["searches"] = watch.vitals().to_dict()
-        report["not_found"] = [
-            {"question": record.question, "reason": record.reason} for record in watch.list_unanswered()
-        ]
-    return report
-
-
-def _show_checkup(checkup: Checkup, watch: Watch | None) -> None:
+def _show_checkup(checkup: Checkup) -> None:
     show(f"documents     {checkup.documents:>10,}")
     show(f"pages         {checkup.pages:>10,}")
     for name, joined in checkup.types.items():
@@ -297,10 +216,8 @@ def _show_checkup(checkup: Checkup, watch: Watch | None) -> None:
     show(f"links         {sum(checkup.links.values()):>10,}")
     for kind, count in checkup.links.items():
         show(f"  {kind:<12}{count:>10,}")
-    if watch is not None:
-        show(f"searches      {watch.vitals()}")
-        for search in watch.list_unanswered():
-            show(f"  no answer: {search.question} ({search.reason})")
+    show(f"link groups   {checkup.groups:>10,}")
+    show(f"to elsewhere  {checkup.external:>10,}")
     _show_unanswered(checkup)
     for finding in checkup.findings:
         show(f"{finding.severity:<6}{finding}", "bold red" if finding.severity == "alarm" else "yellow")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ from linkstore.cli.commands import JsonOption, StoreOption, make_group
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import get_stdout, hit_to_dict, note, print_result, show_hits, write_json
 from linkstore.cli.query import check_question
-from linkstore.cli.stores import open_store
+from linkstore.cli.stores import open_store, refuse_options
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.errors import LinkStoreError, StoreNotFoundError
 
@@ -24,51 +24,39 @@ if TYPE_CHECKING:
     from linkstore.memory.turns import Turn
 
 
-def sessions(
-    store: StoreOption,
-    user: str | None = None,
-    agent: str | None = None,
-    json: JsonOption = False,
-) -> None:
-    """List the sessions that have turns.
-
-    Args:
-        user (ID): Only sessions of this user.
-        agent (ID): Only sessions with this agent.
-    """
-    with _open_memory(store) as memory:
-        keys = memory.sessions(user_id=user, agent_id=agent)
-    rows = [{"user": key.user_id, "agent": key.agent_id, "session": key.run_id} for key in keys]
-    if json:
-        write_json(rows)
-        return
-    for row in rows:
-        of = "".join(f"  {name} {row[name]}" for name in ("user", "agent") if row[name] is not None)
-        get_stdout().print(escape_unprintable(f"{row['session']}{of}"))
-    if not rows:
-        note("no session: no turn is stored")
-
-
 def show(
-    session: str,
     store: StoreOption,
+    session: Annotated[str | None, typer.Argument()] = None,
     user: str | None = None,
     agent: str | None = None,
     last: Annotated[int | None, typer.Option(min=1)] = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the turns of a session in order.
+    """List the sessions that have turns, or show the turns of one in order.
 
     Args:
-        session (SESSION): The conversation: its run_id.
+        session (SESSION): The conversation: its run_id; default: list all.
         user (ID): The user of the session.
         agent (ID): The agent of the session.
         last (N): Only the last N turns; default all.
     """
-    key = _make_session_key(session, user, agent)
     with _open_memory(store) as memory:
-        turns = _fetch_turns(memory, key, last)
-    print_result(turns, _show_turns, json=json)
+        if session is None:
+            refuse_options("goes with SESSION only", last=last)
+            keys = memory.sessions(user_id=user, agent_id=agent)
+            rows = [{"user": key.user_id, "agent": key.agent_id, "session": key.run_id} for key in keys]
+            print_result(rows, _show_sessions, json=json)
+        else:
+            turns = _fetch_turns(memory, _make_session_key(session, user, agent), last)
+            print_result(turns, _show_turns, json=json)
+
+
+def _show_sessions(rows: Sequence[Mapping[str, str | None]]) -> None:
+    for row in rows:
+        of = "".join(f"  {name} {row[name]}" for name in ("user", "agent") if row[name] is not None)
+        get_stdout().print(escape_unprintable(f"{row['session']}{of}"))
+    if not rows:
+        note("no session: no turn is stored")
 
 
 def recall(
@@ -200,7 +188,7 @@ def _fetch_turns(memory: ConversationMemory, key: SessionKey, last: int | None) 
             if part is not None
         )
         raise LinkStoreError(
-            f"there is no session {key.run_id!r}{of}; list the sessions with: linkstore memory sessions"
+            f"there is no session {key.run_id!r}{of}; list the sessions with: linkstore memory show"
         )
     return turns
 
@@ -249,4 +237,4 @@ def _recall_to_dict(found: Recall) -> dict[str, Any]:
     }
 
 
-app = make_group("Look at conversations, recall from them, and forget them.", sessions, show, recall, forget)
+app = make_group("Look at conversations, recall from them, and forget them.", show, recall, forget)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.cli.exits import UsageError
+from linkstore.cli.stores import split_names
 
 if TYPE_CHECKING:
     from linkstore.ingest.source import Source
@@ -195,4 +196,17 @@ def select_options(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]
             spelled = "trust-claims" if name == "claims" else name.replace("_", "-")
             takers = ", ".join(kind.name for kind in SOURCE_KINDS if name in kind.options)
             raise UsageError(f"--{spelled} is for {takers}; this is {kind.title}")
+    return chosen
+
+
+def choose_extractors(names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the extractors to use, all of them installed. Without names, use those of a source."""
+    from linkstore.extract.protocol import extractor_names
+    from linkstore.ingest.pipeline import DEFAULT_LINKS
+
+    chosen = split_names(names or DEFAULT_LINKS)
+    installed = extractor_names()
+    unknown = [name for name in chosen if name not in installed]
+    if unknown:
+        raise UsageError(f"--links: no extractor {', '.join(unknown)}; installed: {', '.join(installed)}")
     return chosen

@@ -243,6 +243,21 @@ def is_place_url(place: str, *, option: str = "", of_store: bool = True) -> bool
     return True
 
 
+def refuse_options(why: str, /, **options: object) -> None:
+    """Refuse options that another one leaves no use for.
+
+    Args:
+        why: The end of the message, such as ``"goes with --calibrate only"``.
+        options: Their values by their names; None, False or empty if not given.
+
+    Raises:
+        UsageError: If one is given.
+    """
+    for name, value in options.items():
+        if value or (isinstance(value, int | float) and value is not False):
+            raise UsageError(f"{'--' if len(name) > 1 else '-'}{name.replace('_', '-')} {why}")
+
+
 def split_names(values: Iterable[str]) -> tuple[str, ...]:
     """Return names given by repeating an option, separated by commas, or both."""
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())

@@ -67,7 +67,8 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
         decay: How memories fade; default :class:`Decay`.
         order: ``"precedence"`` (default): what links say is read first; ``"relevance"``: best first;
             ``"document"``: page by page; ``"edges"``: the best first and last.
-        precedence: Which end of a link is read first, by kind; default :data:`PRECEDENCE`.
+        precedence: Which end of a link is read first, by kind; default that of
+            ``linkstore.context.ordering.PRECEDENCE``.
         requires: Kinds of link that lead to what a document requires; default ``{"requires"}``.
         pinned: Filter of the documents that are always in; None pins none.
         filter: Metadata filter for the whole compilation, pinned and required documents included.

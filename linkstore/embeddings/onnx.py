@@ -156,7 +156,7 @@ _TOKENIZER: Final = Path(__file__).parent / "data" / "all-MiniLM-L6-v2-tokenizer
 
 
 class MiniLM(OnnxEncoder):
-    """The encoder of :class:`~linkstore.embeddings.MiniLMEmbeddings`.
+    """The encoder of :class:`~linkstore.embeddings.builtin.MiniLMEmbeddings`.
 
     Raises:
         MissingExtraError: If the extra is not installed.
@@ -207,7 +207,7 @@ _BGE_TOKENIZER_SHA256: Final = "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab
 
 
 class BgeSmall(OnnxEncoder):
-    """The encoder of :class:`~linkstore.embeddings.BgeSmallEmbeddings`.
+    """The encoder of :class:`~linkstore.embeddings.builtin.BgeSmallEmbeddings`.
 
     Args:
         path: The jar, or a folder with the ONNX file and the file of the tokenizer. None: the one that the

@@ -34,7 +34,7 @@ _MOST_READ: Final = 1000
 
 
 class WordLlama(Encoder):
-    """The encoder of :class:`~linkstore.embeddings.WordLlamaEmbeddings`."""
+    """The encoder of :class:`~linkstore.embeddings.builtin.WordLlamaEmbeddings`."""
 
     name = "wordllama-256"
     dimension = DIMENSION

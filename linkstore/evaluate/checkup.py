@@ -9,12 +9,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from linkstore.core.arguments import omit_none, require, require_list
-from linkstore.core.calls import run, run_in_thread
+from linkstore.core.calls import run
 from linkstore.core.display import format_percent
 from linkstore.core.links import Link, get_links
 from linkstore.core.urls import is_internal_tag
 from linkstore.engines.contract import Survey
-from linkstore.evaluate.watch import Watch
 from linkstore.extract.names import normalize_name
 from linkstore.ingest.relink import BEGUN_SOURCE
 from linkstore.ingest.source import Source, staleness
@@ -38,10 +37,10 @@ class CheckupFinding:
 
     Args:
         check: What was checked: ``schema``, ``drift``, ``coverage``, ``stale``, ``dangling``, ``names``,
-            ``confidence``, ``sound`` or ``searches``.
+            ``confidence`` or ``sound``.
         severity: ``"alarm"``: searches miss something, or may. ``"note"``: it may be as it should be.
         text: What it is, in words.
-        count: How many documents, links, pages or searches it concerns.
+        count: How many documents, links or pages it concerns.
         examples: The first of these.
     """
 
@@ -75,7 +74,9 @@ class Checkup:
         pages: How many indexed pages.
         types: How the documents of each type are joined to others; None stands for those without a type.
         links: How many links there are of each kind.
+        groups: How many link groups there are.
         dangling: Of each kind, how many links lead to no document; links to other sites are not counted.
+        external: How many links lead to other sites.
         findings: What needs attention, alarms first.
         skipped: Checks that were not made, each with the reason.
         unanswered: The questions that found nothing and are kept in the store, the most frequent first.
@@ -85,7 +86,9 @@ class Checkup:
     pages: int
     types: Mapping[str | None, TypeConnectivity]
     links: Mapping[str, int]
+    groups: int
     dangling: Mapping[str, int]
+    external: int
     findings: tuple[CheckupFinding, ...]
     skipped: Mapping[str, str]
     unanswered: tuple[UnansweredQuestion, ...] = ()
@@ -108,7 +111,9 @@ class Checkup:
             "pages": self.pages,
             "types": {name or "": asdict(standing) for name, standing in self.types.items()},
             "links": dict(self.links),
+            "groups": self.groups,
             "dangling": dict(self.dangling),
+            "external": self.external,
             "findings": [asdict(finding) for finding in self.findings],
             "skipped": dict(self.skipped),
             "unanswered": [
@@ -172,7 +177,6 @@ def examine(
     *,
     sources: Mapping[str, Source] | None = None,
     names: Collection[str] = NAME_KINDS,
-    watch: Watch | None = None,
 ) -> Checkup:
     """Check a store: its schema, types that no traversal reaches, stale pages, links and names.
 
@@ -181,9 +185,8 @@ def examine(
     Args:
         store: The store.
         sources: Sources to compare with what is stored of them, by their names in the store, made with the
-            settings that they were indexed with. See :func:`~linkstore.ingest.staleness`.
+            settings that they were indexed with. They are compared by the digests of their pages.
         names: Kinds of link whose tags are names; default ``"entity"`` and ``"mention"``.
-        watch: A watch over the store. Its alarms are among the findings.
 
     Raises:
         ArgumentError: If an argument has the wrong type.
@@ -192,7 +195,6 @@ def examine(
     require_store(store=store)
     require_list("kinds", names=names)
     require(Mapping, "a dict of sources by their names", **omit_none(sources=sources))
-    require(Watch, "a Watch", **omit_none(watch=watch))
     schema = store.schema.get()
     graph = TypedGraph(schema.type_field if schema else TYPE_FIELD)
     kinds = frozenset(names)
@@ -206,7 +208,6 @@ def examine(
     named = list(_check_names(kinds, read_named()))
     survey = store.survey()
     dangling = _count_dangling_links(survey)
-    alarms, searches = (watch.alarms(), watch.vitals().searches) if watch else ((), 0)
     findings = [
         *(_check_schema_problems(store, schema) if schema else ()),
         *_check_drift(graph, schema),
@@ -219,29 +220,19 @@ def examine(
         ),
         *named,
         *(_check_sound(store) if survey.documents <= MAX_VERIFIED else ()),
-        *(make_finding("searches", "alarm", alarm.text, searches) for alarm in alarms),
     ]
     return Checkup(
         documents=survey.documents,
         pages=survey.pages,
         types=graph.count_connectivity(),
         links=dict(survey.links),
+        groups=survey.groups,
         dangling=dangling,
+        external=sum(links for kind, tag, links in survey.dangling if not _is_expected_inside(kind, tag)),
         findings=tuple(sorted(findings, key=lambda finding: finding.severity != "alarm")),
         skipped=_list_skipped(store, survey, sources or {}, schema),
         unanswered=tuple(run(read_unanswered(store.backend))),
     )
-
-
-async def aexamine(
-    store: LinkStore,
-    *,
-    sources: Mapping[str, Source] | None = None,
-    names: Collection[str] = NAME_KINDS,
-    watch: Watch | None = None,
-) -> Checkup:
-    """Check a store in a thread of its own: see :func:`examine`."""
-    return await run_in_thread(examine, store, sources=sources, names=names, watch=watch)
 
 
 def _check_schema_problems(store: LinkStore, schema: Schema) -> Iterator[CheckupFinding]:
@@ -314,7 +305,7 @@ def _check_incomplete(store: LinkStore) -> Iterator[CheckupFinding]:
     """Yield pages that lost documents since they were indexed."""
     sources = store.pages.sources()
     if BEGUN_SOURCE in sources:
-        text = "linking the corpus was interrupted; index a source again, or run linkstore relink"
+        text = "linking the corpus was interrupted; index a source again, or run linkstore links --relink"
         yield make_finding("stale", "alarm", text, sources[BEGUN_SOURCE])
     pages = sorted(page for page, digest in store.pages.digests(None).items() if digest == INCOMPLETE_DIGEST)
     if pages:
@@ -363,5 +354,7 @@ def _list_skipped(
     if schema is None:
         reasons["schema"] = "the store records no schema"
     if survey.documents > MAX_VERIFIED:
-        reasons["sound"] = f"the store has more than {MAX_VERIFIED:,} documents; run linkstore verify"
+        reasons["sound"] = (
+            f"the store has more than {MAX_VERIFIED:,} documents; run linkstore doctor --verify"
+        )
     return reasons

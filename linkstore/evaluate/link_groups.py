@@ -145,8 +145,8 @@ class Profile:
     Args:
         documents: How many documents.
         links: By kind.
-        sizes: How many link groups have up to 1, 2, 5, … documents on their larger side; in the order of
-            :data:`SIZE_BOUNDS`, then those with more.
+        sizes: How many link groups have so many documents on their larger side, smallest first: ``"1"``,
+            ``"2"``, ``"3-5"``, …, and the last with more, which are hubs.
         largest: The largest link groups, largest first.
         isolated: Documents that no link other than ``section`` joins to another.
         reached: Documents that some other document leads to by one link other than ``section``.
@@ -158,7 +158,7 @@ class Profile:
 
     documents: int
     links: Mapping[str, KindProfile]
-    sizes: tuple[int, ...]
+    sizes: Mapping[str, int]
     largest: tuple[LinkGroup, ...]
     isolated: int
     reached: int
@@ -177,7 +177,7 @@ class Profile:
         return {
             "documents": self.documents,
             "links": {kind: asdict(link) for kind, link in self.links.items()},
-            "group_sizes": dict(zip(list_size_labels(), self.sizes, strict=True)),
+            "group_sizes": dict(self.sizes),
             "largest_groups": [
                 {"kind": group.kind, "tag": group.tag, "out": group.out, "in": group.in_, "hub": group.hub}
                 for group in self.largest
@@ -192,7 +192,7 @@ class Profile:
         }
 
 
-def list_size_labels() -> tuple[str, ...]:
+def _list_size_labels() -> tuple[str, ...]:
     """Return the classes of sizes in words, such as ``3-5``."""
     lows = (1, *(bound + 1 for bound in SIZE_BOUNDS))
     ranges = zip(lows[:-1], SIZE_BOUNDS, strict=True)
@@ -229,6 +229,7 @@ def measure_links(stored: StoredLinks, survey: Survey) -> Profile:
     leads = between & leaves & (in_[group] > arrives)
     reached = np.unique(document[led_to & (in_[group] <= HUB_CAP)])
     joined = np.unique(document[(leads | led_to) & (np.minimum(in_, out)[group] <= HUB_CAP)])
+    sizes = np.bincount(np.searchsorted(SIZE_BOUNDS, larger[larger > 0]), minlength=len(SIZE_BOUNDS) + 1)
     largest = nsmallest(_MAX_LARGEST, range(groups), key=lambda at: (-larger[at], stored.groups[at]))
     return Profile(
         documents=documents,
@@ -239,11 +240,7 @@ def measure_links(stored: StoredLinks, survey: Survey) -> Profile:
             for kind, links in sorted(survey.links.items())
             for totals in (counts[kind].tolist(),)
         },
-        sizes=tuple(
-            np.bincount(
-                np.searchsorted(SIZE_BOUNDS, larger[larger > 0]), minlength=len(SIZE_BOUNDS) + 1
-            ).tolist()
-        ),
+        sizes=dict(zip(_list_size_labels(), sizes.tolist(), strict=True)),
         largest=tuple(
             LinkGroup(kind=kind, tag=tag, out=int(out[at]), in_=int(in_[at]))
             for at in largest

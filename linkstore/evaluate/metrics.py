@@ -229,11 +229,14 @@ class Evaluation:
         questions: How many questions.
         gold: What their answers name: ``"page"``, ``"section"`` or ``"id"``.
         outcomes: One for each strategy, in the order asked.
+        comparison: The default compared with the best search without links, which as text is the verdict;
+            None if one of the two was not asked.
     """
 
     questions: int
     gold: str
     outcomes: tuple[Outcome, ...]
+    comparison: Comparison | None = None
 
     def __getitem__(self, name: str) -> Outcome:
         """Return the outcome of a strategy.
@@ -247,9 +250,10 @@ class Evaluation:
         raise KeyError(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the evaluation as plain JSON: ``{"gold": …, "strategies": {NAME: {"recall@2": …, …}}}``."""
+        """Return the evaluation as plain JSON."""
         strategies = {outcome.name: outcome.to_dict() for outcome in self.outcomes}
-        return {"gold": self.gold, "strategies": strategies}
+        comparison = self.comparison and self.comparison.to_dict()
+        return {"gold": self.gold, "strategies": strategies, "comparison": comparison}
 
 
 def compute_outcomes(runs: Sequence[StrategyRun], baseline: Ranks, seed: int) -> tuple[Outcome, ...]:
@@ -353,25 +357,26 @@ class Comparison:
         )
 
 
-def compare_with_baseline(evaluation: Evaluation, seed: int = 0) -> Comparison | None:
+def compare_with_baseline(outcomes: Sequence[Outcome], questions: int, seed: int) -> Comparison | None:
     """Compare the default with the best of the searches without links.
 
     Args:
-        evaluation: An evaluation of the default and of some search without links.
+        outcomes: Those of the default and of some search without links.
+        questions: How many questions were asked.
         seed: The seed of the resamples for the interval.
 
     Returns:
-        The comparison, or None if the evaluation lacks one of the two.
+        The comparison, or None if one of the two lacks.
     """
-    outcomes = {outcome.name: outcome for outcome in evaluation.outcomes}
-    rivals = [outcomes[name] for name in WITHOUT_LINKS if name in outcomes]
-    if DEFAULT not in outcomes or not rivals:
+    by_name = {outcome.name: outcome for outcome in outcomes}
+    rivals = [by_name[name] for name in WITHOUT_LINKS if name in by_name]
+    if DEFAULT not in by_name or not rivals:
         return None
     best = max(rivals, key=lambda rival: float(_compute_recalls(rival).mean()))
-    difference = _compute_recalls(outcomes[DEFAULT]) - _compute_recalls(best)
+    difference = _compute_recalls(by_name[DEFAULT]) - _compute_recalls(best)
     drawn = resample_means(difference[:, np.newaxis], seed)
     gain = make_estimate(float(difference.mean()), drawn[:, 0])
-    return Comparison(best=best.name, gain=gain, questions=evaluation.questions)
+    return Comparison(best=best.name, gain=gain, questions=questions)
 
 
 def _compute_recalls(outcome: Outcome) -> Any:

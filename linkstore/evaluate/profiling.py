@@ -23,7 +23,7 @@ from linkstore.core.links import LINKS_KEY, copy_with_links
 from linkstore.core.plans import Find, Ids, Nearest, Plan, Tags, ask
 from linkstore.errors import CapabilityError, EvaluationError
 from linkstore.evaluate.link_groups import HUB_CAP, GoldEdges, GoldProfile, Profile, measure_links
-from linkstore.evaluate.metrics import DEFAULT, DENSE, WITHOUT_LINKS, Comparison, compare_with_baseline
+from linkstore.evaluate.metrics import DEFAULT, DENSE, WITHOUT_LINKS, Comparison
 from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, evaluate, find_gold_units
 from linkstore.extract.protocol import CorpusExtractor, extractor_names, load_extractor
 from linkstore.ingest.relink import CORPUS_LINKS
@@ -258,6 +258,6 @@ def _compare_searches(
 ) -> Comparison | None:
     """Compare the default with the searches without links that the backend can do."""
     try:
-        return compare_with_baseline(evaluate(store, questions, (*WITHOUT_LINKS, DEFAULT), gold=gold))
+        return evaluate(store, questions, (*WITHOUT_LINKS, DEFAULT), gold=gold).comparison
     except CapabilityError:  # it has no search by words
-        return compare_with_baseline(evaluate(store, questions, (DENSE, DEFAULT), gold=gold))
+        return evaluate(store, questions, (DENSE, DEFAULT), gold=gold).comparison

@@ -34,6 +34,7 @@ from linkstore.evaluate.metrics import (
     Evaluation,
     Ranks,
     StrategyRun,
+    compare_with_baseline,
     compute_outcomes,
     make_strategies,
 )
@@ -261,10 +262,10 @@ def evaluate(
     Args:
         source: A store, which stays as it is, or documents, which are put into one in memory.
         questions: Questions with their answers.
-        strategies: Names of :data:`~linkstore.evaluate.STRATEGIES`, or strategies by names of your own.
+        strategies: Names as of ``linkstore eval --strategies``, or strategies by names of your own.
         gold: What answers name: ``"page"``, where any chunk of the page counts as found, ``"section"``,
             where any chunk of the section does, or ``"id"``, one document. None: recognised from the
-            questions, see :func:`~linkstore.evaluate.running.find_gold_units`.
+            questions.
         embedding: For documents only; default wordllama.
         seed: The seed of the intervals. The same seed gives the same intervals.
         progress: Called after each question.
@@ -305,7 +306,8 @@ def _evaluate_store(
     embedding_ms = _ask_questions(store, questions, [*runs.values(), baseline], progress)
     results = [clocked.run(name, questions, units, embedding_ms) for name, clocked in runs.items()]
     outcomes = compute_outcomes(results, baseline.ranks(questions, units), seed)
-    return Evaluation(questions=len(questions), gold=units.kind, outcomes=outcomes)
+    comparison = compare_with_baseline(outcomes, len(questions), seed)
+    return Evaluation(questions=len(questions), gold=units.kind, outcomes=outcomes, comparison=comparison)
 
 
 @dataclass(slots=True)

@@ -1,11 +1,11 @@
-"""The graph of a whole store as the page draws it: pages, links, communities, hubs and orphans."""
+"""The graph of a whole store as the page draws it: pages, links, hubs and orphans."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,22 +16,16 @@ from linkstore.core.plans import StoredDocument, read_documents
 from linkstore.strategies.pagerank import compute_pagerank
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from linkstore.core.arrays import Bools, Floats
     from linkstore.engines.bookkeeping import Backend
     from linkstore.engines.contract import PageEntry, StoredLinks
 
-Floats64: TypeAlias = "npt.NDArray[np.float64]"
 DRAWN_PAGES: Final = 2000
 """How many pages are drawn at most."""
 GROUP_CAP: Final = 20
 """A link group that leads to more pages is a hub: it is listed, and its links are not drawn."""
 _DAMPING: Final = 0.85
 _RANK_ROUNDS: Final = 30
-_MOVING_ROUNDS: Final = 80
-_STILL: Final = 20
-"""Nodes stop moving once fewer than one of so many has moved in four turns."""
 _LISTED: Final = 20
 _FEWEST_VALUES: Final = 2
 _MOST_VALUES: Final = 40
@@ -72,20 +66,18 @@ class PageGraph:
 def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str, Any]]:
     """Return the graph of a store as plain JSON: at most ``most`` pages, and what is true of all of them.
 
-    If there are more pages, each community is drawn by its share of them, those with the highest PageRank
-    first.
+    If there are more pages, those with the highest PageRank are drawn.
     """
     entries = yield from call_engine(backend, backend.pages(None))
     links = yield from call_engine(backend, backend.links())
     graph = build_graph(entries, links)
-    rank, community, degree = rank_pages(graph), find_communities(graph), graph.degree
-    chosen = choose_drawn(rank, community, most)
+    rank, degree = rank_pages(graph), graph.degree
+    chosen = choose_drawn(rank, most)
     orphans = np.flatnonzero(degree == 0)
     shown = [graph.first[at] for at in (*chosen.tolist(), *orphans[:_LISTED].tolist())]
     read = yield from call_plan(backend, read_documents(shown))
     documents = {document.id: document for document in read}
     fields, dates = choose_fields([document.metadata for document in read])
-    order = _order_by_size(community)
     chosen = chosen[[graph.first[at] in documents for at in chosen.tolist()]]  # the store may have changed
     nodes = [
         {
@@ -94,7 +86,6 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
             "title": _name_page(document),
             "rank": float(rank[at]),
             "degree": int(degree[at]),
-            "community": order[int(community[at])],
             "folder": _get_folder(graph.names[at]),
             "fields": _show_fields(document.metadata, (*fields, *dates)),
         }
@@ -112,7 +103,6 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
         "links": int(graph.weight.sum()),
         "nodes": nodes,
         "edges": np.stack((*ends, graph.weight[inside].astype(np.int64)), 1).tolist(),
-        "communities": _name_communities(nodes, np.bincount(community), order),
         "hubs": [{"kind": kind, "tag": tag, "pages": size} for kind, tag, size in graph.hubs],
         "orphans": {
             "count": len(orphans),
@@ -186,82 +176,9 @@ def rank_pages(graph: PageGraph) -> Floats:
     return rank.astype(np.float32)
 
 
-def find_communities(graph: PageGraph) -> Ints:
-    """Return (n,) the community of each page, as a number below n, by the method of Louvain.
-
-    V. D. Blondel and others, "Fast unfolding of communities in large networks", Journal of Statistical
-    Mechanics, 2008. Here a quarter of the pages moves at once, to what is best before any of them has moved.
-    """
-    label = np.arange(len(graph.names))
-    ends = np.concatenate((graph.source, graph.target))
-    others = np.concatenate((graph.target, graph.source))
-    weight = np.concatenate((graph.weight, graph.weight)).astype(np.float64)
-    size = len(label)
-    while len(ends):
-        labels, merged = np.unique(_move_nodes(ends, others, weight, size), return_inverse=True)
-        if len(labels) == size:
-            break
-        label, size = merged[label], len(labels)
-        pairs, at = np.unique(merged[ends] * size + merged[others], return_inverse=True)
-        ends, others, weight = pairs // size, pairs % size, _sum_by(at, weight, len(pairs))
-    return label
-
-
-def _move_nodes(ends: Ints, others: Ints, weight: Floats64, size: int) -> Ints:
-    """Return (size,) communities after moving nodes while that raises modularity."""
-    label = np.arange(size)
-    strength = _sum_by(ends, weight, size)
-    total, everything = strength.copy(), strength.sum()
-    apart = ends != others
-    ends, others, weight = ends[apart], others[apart], weight[apart]
-    quarter = (np.arange(size) * 2_654_435_761 >> 16) % 4  # as good as at random, and the same each time
-    waiting = np.ones(size, dtype=bool)  # whether it, or a neighbour, has moved since it was looked at
-    recent: tuple[int, ...] = ()
-    for turn in range(_MOVING_ROUNDS):
-        own = (waiting & (quarter == turn % 4))[ends]
-        waiting &= quarter != turn % 4
-        if not own.any():
-            if not waiting.any():
-                break
-            continue
-        key, at = np.unique(ends[own] * size + label[others[own]], return_inverse=True)
-        node, wanted = key // size, key % size
-        here = label[node] == wanted
-        within = _sum_by(at, weight[own], len(key))
-        gain = within - strength[node] * (total[wanted] - np.where(here, strength[node], 0)) / everything
-        staying = -strength * (total[label] - strength) / everything
-        staying[node[here]] = np.maximum(staying[node[here]], gain[here])
-        first = np.flatnonzero(np.diff(node, prepend=-1))
-        most = np.repeat(np.maximum.reduceat(gain, first), np.diff(first, append=len(node)))
-        best = np.flatnonzero((gain == most) & (gain > staying[node] + 1e-9))
-        best = best[np.diff(node[best], prepend=-1) > 0]
-        moved, before = node[best], label.copy()
-        np.subtract.at(total, label[moved], strength[moved])
-        np.add.at(total, wanted[best], strength[moved])
-        label[moved] = wanted[best]
-        waiting[others[(label != before)[ends]]] = True
-        recent = (*recent[-3:], len(moved))
-        if len(recent) == 4 and sum(recent) * _STILL < size:
-            break
-    return label
-
-
-def _sum_by(place: Ints, values: Floats64, size: int) -> Floats64:
-    """Return (size,) the sums of the values at each place."""
-    return np.bincount(place, weights=values, minlength=size).astype(np.float64)
-
-
-def choose_drawn(rank: Floats, community: Ints, most: int) -> Ints:
-    """Return the pages to draw: all, or of each community its share of ``most``, by PageRank."""
-    if len(rank) <= most:
-        return np.arange(len(rank))
-    order = np.lexsort((np.arange(len(rank)), -rank, community))
-    grouped = community[order]
-    place = np.arange(len(rank)) - np.searchsorted(grouped, grouped)
-    size = np.bincount(community)[grouped]
-    # The page at place p of a community of s pages comes as early as its share: the order of (p + 1/2) / s.
-    early = order[np.lexsort((-rank[order], (place + 0.5) / size))]
-    return np.sort(early[:most])
+def choose_drawn(rank: Floats, most: int) -> Ints:
+    """Return the pages to draw, in order: all, or ``most`` of them by PageRank."""
+    return np.sort(np.argsort(-rank, kind="stable")[:most])
 
 
 def choose_fields(documents: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[str]], list[str]]:
@@ -305,25 +222,3 @@ def _get_folder(name: str) -> str:
     path = name.partition("://")[2].partition("/")[2] if "://" in name else name.lstrip("/")
     folder, slash, _ = path.partition("/")
     return folder if slash else ""
-
-
-def _order_by_size(community: Ints) -> dict[int, int]:
-    """Return the number of each community from 0, largest first, then by its label."""
-    labels, sizes = np.unique(community, return_counts=True)
-    return {int(labels[at]): number for number, at in enumerate(np.argsort(-sizes, kind="stable"))}
-
-
-def _name_communities(
-    nodes: Collection[Mapping[str, Any]], sizes: Ints, order: Mapping[int, int]
-) -> list[dict[str, Any]]:
-    """Name each community with drawn pages after the highest-ranked of them."""
-    best: dict[int, Mapping[str, Any]] = {}
-    for node in nodes:
-        leader = best.get(node["community"])
-        if leader is None or node["rank"] > leader["rank"]:
-            best[node["community"]] = node
-    label_of = {number: label for label, number in order.items()}
-    return [
-        {"number": number, "name": best[number]["title"], "pages": int(sizes[label_of[number]])}
-        for number in sorted(best)
-    ]

@@ -1,6 +1,4 @@
-from .names import NameNormalizer as NameNormalizer
 from .protocol import (
-    ENTRY_POINT_GROUP as ENTRY_POINT_GROUP,
     Chunk as Chunk,
     CorpusExtractor as CorpusExtractor,
     Hyperlink as Hyperlink,
@@ -10,8 +8,4 @@ from .protocol import (
     extractor_names as extractor_names,
     load_extractor as load_extractor,
 )
-from .typed_graph import (
-    ExtractedGraph as ExtractedGraph,
-    Rejection as Rejection,
-    TypedGraphExtractor as TypedGraphExtractor,
-)
+from .typed_graph import TypedGraphExtractor as TypedGraphExtractor

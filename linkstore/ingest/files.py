@@ -17,7 +17,7 @@ from linkstore.core.arguments import as_path
 from linkstore.core.display import make_readable
 from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import Site, UrlPolicy, normalize_url
-from linkstore.errors import LinkStoreError
+from linkstore.errors import SourceNotFoundError
 from linkstore.extract.html import find_canonical_href, parse_html
 from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.ingest.documents import get_origin
@@ -178,10 +178,6 @@ def name_path(path: str | Path) -> str:
         ArgumentError: If it is no path.
     """
     return PurePath(os.path.realpath(as_path("path", path))).as_posix()
-
-
-class SourceNotFoundError(LinkStoreError, FileNotFoundError):
-    """There is no folder of pages at the given path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

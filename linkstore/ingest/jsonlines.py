@@ -20,10 +20,10 @@ from linkstore.core.arguments import as_path, require_at_least
 from linkstore.core.display import format_count
 from linkstore.core.links import LINKS_KEY, Link, merge_links, parse_links
 from linkstore.core.urls import Site
-from linkstore.errors import LinkError
+from linkstore.errors import LinkError, SourceNotFoundError
 from linkstore.extract.html import UTF_8, DecodedText, decode_as, find_encoding
 from linkstore.ingest.documents import ClaimPolicy, Claims
-from linkstore.ingest.files import SourceNotFoundError, name_path
+from linkstore.ingest.files import name_path
 from linkstore.ingest.records import HYPERLINK, make_id_tag, make_incoming_links
 from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 

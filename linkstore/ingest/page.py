@@ -16,8 +16,9 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from linkstore.core.arguments import as_path
+from linkstore.errors import SourceNotFoundError
 from linkstore.extract.html import decode_html
-from linkstore.ingest.files import Listing, PageFile, SourceNotFoundError, list_pages, quote_path
+from linkstore.ingest.files import Listing, PageFile, list_pages, quote_path
 from linkstore.ingest.folders import Folder
 from linkstore.ingest.html.folder import FolderPages
 from linkstore.ingest.settings import PathSettings

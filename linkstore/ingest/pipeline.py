@@ -146,7 +146,7 @@ def index(
         RemovalRefusedError: If more than half of its stored pages are gone. All else was done.
         SourceConflictError: If another source of the store has a page of the same name.
         ExtractionError: If an extractor is not installed, or cannot be used here, as ``"keyword"`` in a part.
-        FetchError: If a website cannot be started; see :mod:`linkstore.ingest.web` for its kinds.
+        FetchError: If a website cannot be started.
         SiteUnavailableError: If a website does not answer, or stops answering.
         CancelledError: That of ``concurrent.futures``, if ``stop`` was set.
     """

@@ -19,8 +19,8 @@ from threading import Event
 from typing import TYPE_CHECKING, Final, Unpack
 
 from linkstore.core.arguments import make_argument_error
-from linkstore.errors import LinkStoreError, MissingExtraError
-from linkstore.ingest.files import SourceNotFoundError, quote_path
+from linkstore.errors import LinkStoreError, MissingExtraError, SourceNotFoundError
+from linkstore.ingest.files import quote_path
 from linkstore.ingest.pipeline import IndexOptions, index
 from linkstore.ingest.source import RemovalRefusedError, Summary
 

@@ -85,7 +85,7 @@ def read_page(url: str, read: PageReader, linkers: Linkers) -> ReadPage:
 
     Args:
         url: Names the page in the log.
-        read: See :class:`~linkstore.ingest.SourcePage`.
+        read: See :class:`~linkstore.ingest.source.SourcePage`.
         linkers: Find the links.
 
     Raises:

@@ -190,8 +190,8 @@ class Writer:
 
         Links that need the corpus are made (see :func:`~linkstore.ingest.link_corpus`), and a sample of the
         documents is compared with what is derived from them: texts are embedded again and compared with their
-        vectors, and documents are looked for in their link groups of at most 100. ``linkstore verify``
-        compares all documents.
+        vectors, and documents are looked for in their link groups of at most 100. ``linkstore
+        doctor --verify`` compares all documents.
 
         Args:
             counts: What the tasks counted.
@@ -246,7 +246,7 @@ def _find_problems(store: LinkStore, sampled: Sequence[Record]) -> Iterator[tupl
             yield record.id, f"its vector is not that of its text: their cosine is {alike:.3f}"
     for record in sampled:
         if missing := store.backend.run(store.backend.answer(_find_missing_groups(record))):
-            yield record.id, f"the link group {missing[0]} lacks it; run linkstore repair"
+            yield record.id, f"the link group {missing[0]} lacks it; run linkstore doctor --repair"
 
 
 def _find_missing_groups(record: Record) -> Plan[list[str]]:

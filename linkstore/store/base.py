@@ -155,7 +155,7 @@ class StoreBase:
         If the observer fails, the search goes on, and the first failure is logged.
 
         Args:
-            observer: Such as a :class:`~linkstore.evaluate.Watch`, which calls this itself.
+            observer: Such as a :class:`~linkstore.evaluate.Telemetry`, which calls this itself.
 
         Returns:
             A function that ends the reports. Calling it again does nothing.

@@ -1,6 +1,6 @@
 """The questions that a store did not answer, kept in it with their counts, for ``linkstore doctor``.
 
-The tools of an agent and :class:`~linkstore.evaluate.Watch` record them; plain searches write nothing.
+The tools of an agent record them; other searches write nothing.
 """
 
 from __future__ import annotations

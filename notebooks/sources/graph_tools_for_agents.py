@@ -101,11 +101,29 @@ print(by_name["read"].invoke({"id": "regulation/99"}))
 import os
 import re
 
+from collections.abc import Callable
+
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.tool import tool_call
-from linkstore.agents import ScriptedChatModel
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+
+class Scripted(BaseChatModel):
+    """Answers with texts and tool calls, in order, or with what functions make of the messages."""
+
+    script: list[str | dict | Callable]
+    _llm_type = "scripted"
+
+    def bind_tools(self, tools, **options):
+        return self
+
+    def _generate(self, messages, stop=None, run_manager=None, **options):
+        answer = self.script.pop(0)
+        said = answer(messages) if callable(answer) else answer
+        message = AIMessage(said) if isinstance(said, str) else AIMessage("", tool_calls=[said])
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def first_id(messages: list[BaseMessage]) -> str:
@@ -117,11 +135,11 @@ if os.environ.get("OPENAI_API_KEY"):
 
     model: BaseChatModel = ChatOpenAI(model="gpt-4o-mini", temperature=0)
 else:
-    model = ScriptedChatModel(
+    model = Scripted(
         script=[
-            tool_call(name="search", args={"question": QUESTION, "hops": 5}, id=None),
-            tool_call(name="search", args={"question": QUESTION, "hops": 3}, id=None),
-            lambda messages: tool_call(name="read", args={"id": first_id(messages)}, id=None),
+            tool_call(name="search", args={"question": QUESTION, "hops": 5}, id="1"),
+            tool_call(name="search", args={"question": QUESTION, "hops": 3}, id="1"),
+            lambda messages: tool_call(name="read", args={"id": first_id(messages)}, id="1"),
             lambda messages: f"{messages[-1].text.splitlines()[-2]} [{first_id(messages)}]",
         ]
     )
@@ -140,12 +158,12 @@ print(answer["messages"][-1].text)
 # %%
 from langgraph.checkpoint.memory import InMemorySaver
 
-if isinstance(model, ScriptedChatModel):
-    model = ScriptedChatModel(
+if isinstance(model, Scripted):
+    model = Scripted(
         script=[
-            tool_call(name="follow", args={"id": "drug/Tovastatin", "kinds": ["BELONGS_TO"]}, id=None),
+            tool_call(name="follow", args={"id": "drug/Tovastatin", "kinds": ["BELONGS_TO"]}, id="1"),
             "Tovastatin belongs to the statins [class/statins].",
-            tool_call(name="follow", args={"id": "class/statins"}, id=None),
+            tool_call(name="follow", args={"id": "class/statins"}, id="1"),
             lambda messages: (
                 "These govern them: " + ", ".join(re.findall(r"\[(regulation/\d+)\]", messages[-1].text))
             ),
@@ -208,7 +226,7 @@ proposals = [
         ],
     },
 ]
-reader = ScriptedChatModel(script=[tool_call(name="ProposedGraph", args=one, id=None) for one in proposals])
+reader = Scripted(script=[tool_call(name="ProposedGraph", args=one, id="1") for one in proposals])
 extracted = TypedGraphExtractor(reader, schema).extract(texts)
 print(*extracted.rejections, sep="\n")
 graph = LinkStore.open(":memory:")

@@ -53,14 +53,27 @@ print(*(document.id for document in store.scan()), sep="\n")
 # sentence for a fact, and its names for key elements.
 # %%
 import re
+from collections.abc import Iterator
+from itertools import repeat
 
+from langchain_core.language_models import SimpleChatModel
 from linkstore.agents import ModelExtractor, fact_store, index_facts
 from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
-from linkstore.agents import ScriptedChatModel
+
+
+class Scripted(SimpleChatModel):
+    """Answers with objects as JSON, in order, or with what functions make of the messages."""
+
+    script: Iterator
+    _llm_type = "scripted"
+
+    def _call(self, messages, stop=None, run_manager=None, **options):
+        answer = next(self.script)
+        return (answer(messages) if callable(answer) else answer).model_dump_json()
 
 
 def facts_in(messages) -> ExtractedFacts:
-    passage = messages[-1].text.partition("Passage:\n")[2]
+    passage = messages[1].text.partition("Passage:\n")[2]
     return ExtractedFacts(
         facts=[
             ExtractedFact(fact=sentence, key_elements=re.findall(r"[A-Z]\w+(?: [A-Z]\w+)*", sentence))
@@ -74,10 +87,10 @@ def model_for(script):
         from langchain_openai import ChatOpenAI
 
         return ChatOpenAI(model="gpt-4.1-mini", temperature=0)
-    return ScriptedChatModel(script=script)
+    return Scripted(script=iter(script))
 
 
-summary = index_facts(store, ModelExtractor(model_for(facts_in)))
+summary = index_facts(store, ModelExtractor(model_for(repeat(facts_in))))
 print(f"{summary.facts} facts, {summary.elements_added} key elements")
 with fact_store(store) as facts:
     for document in facts.similarity_search("How did Joan come to Chinon?", filter={"type": "fact"}, k=4):

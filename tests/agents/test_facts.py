@@ -24,19 +24,13 @@ from rule_facts import (
     sentences,
     with_subject,
 )
+from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import (
-    ModelExtractor,
-    ScriptedChatModel,
-    chat_model,
-    describe_facts,
-    fact_index,
-    fact_store,
-    index_facts,
-)
+from linkstore.agents import ModelExtractor, describe_facts, fact_index, fact_store, index_facts
 from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
 from linkstore.agents.facts import MOST_ELEMENTS, find_doubt
+from linkstore.agents.reader import chat_model
 from linkstore.context import counter_of
 from linkstore.errors import (
     ArgumentError,

@@ -21,7 +21,8 @@ from openai_server import Fault, OpenAiServer, read_the_first, serving
 from reading_time import SECONDS, ReaderClock
 
 from linkstore import LinkStore
-from linkstore.agents import Budget, ModelExtractor, chat_model, graph_reader, index_facts, steps
+from linkstore.agents import Budget, ModelExtractor, graph_reader, index_facts, steps
+from linkstore.agents.reader import chat_model
 from linkstore.cli import exits
 from linkstore.errors import AgentError
 

@@ -29,10 +29,11 @@ from reader_cases import (
     filled,
     scripted,
 )
+from scripted_model import ScriptedChatModel
 from stores import times
 
-from linkstore import LinkStore, agents, get_links
-from linkstore.agents import Budget, GraphReader, ScriptedChatModel, fact_store, graph_reader, state
+from linkstore import LinkStore, get_links
+from linkstore.agents import Budget, GraphReader, fact_store, graph_reader, state
 from linkstore.agents import steps as passages
 from linkstore.agents.lookups import FoundFacts
 from linkstore.agents.state import CitedStatement, Decision, FinalAnswer, begin_reading
@@ -241,32 +242,6 @@ def test_an_empty_store_does_not_answer_and_costs_one_call():
     with LinkStore() as store, graph_reader(store, model) as reader:
         answer = reader.invoke(QUESTION)
     assert (answer.outcome, answer.steps) == ("not in the sources", 1)
-
-
-def test_the_public_names_are_these():
-    assert set(agents.__all__) == {
-        "Answer",
-        "Budget",
-        "Citation",
-        "Fact",
-        "FactExtractor",
-        "FactReport",
-        "FactSummary",
-        "Failed",
-        "GraphReader",
-        "ModelCall",
-        "ModelExtractor",
-        "ScriptedChatModel",
-        "AnswerStatement",
-        "ToolLimits",
-        "aindex_facts",
-        "chat_model",
-        "describe_facts",
-        "fact_store",
-        "graph_reader",
-        "graph_tools",
-        "index_facts",
-    }
 
 
 def test_langgraph_is_imported_when_a_reader_is_made():

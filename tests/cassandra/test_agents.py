@@ -7,9 +7,10 @@ from cassandra_tables import empty, own_keyspace
 from fact_cases import FactCases
 from reader_cases import ReaderCases, filled
 from rule_facts import RuleExtractor
+from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore
-from linkstore.agents import ScriptedChatModel, fact_store, graph_reader, index_facts
+from linkstore.agents import fact_store, graph_reader, index_facts
 from linkstore.cli import ask
 from linkstore.errors import BackendError, StoreNotFoundError
 

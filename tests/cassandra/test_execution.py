@@ -486,7 +486,7 @@ def fail_with(kind, codes=None):
     [
         (fail_with(ReadFailure, {"10.0.0.9": 1}), "a minute for members and words; .* ten days", "try again"),
         (Unauthorized("no MODIFY permission"), "SELECT and MODIFY to use it, .* CREATE and MODIFY", "Grant"),
-        (UNTOLD[0], "linkstore repair makes", "drop the store"),
+        (UNTOLD[0], "linkstore doctor --repair", "drop the store"),
         (fail_with(WriteFailure), "concurrent_writes: 2", "tombstone"),
         (fail_with(ReadFailure), "server's log says why", "concurrent_writes"),
     ],

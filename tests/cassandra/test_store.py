@@ -274,7 +274,7 @@ def test_without_the_extra_it_is_named():
         "except MissingExtraError as error:\n"
         "    print(error.extra)\n"
         "from linkstore.cli import main\n"
-        "main(['stats', '--store', 'cassandra://127.0.0.1:1/k/t'])\n"
+        "main(['doctor', '--store', 'cassandra://127.0.0.1:1/k/t'])\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (exits.EMBEDDING_MISSING, "cassandra\n")
@@ -320,10 +320,10 @@ def indexed(cassandra, space, tmp_path_factory):
         ("query", QUESTION, "--strategy", "mmr", "--json"),
         ("query", QUESTION, "--filter", '{"page": {"$in": ["uptown.html", "monorail.html"]}}', "--json"),
         ("query", QUESTION, "--filter", '{"page": "nowhere.html"}'),
-        ("stats", "--json"),
+        ("doctor", "--json"),
         ("links", "monorail.html#route", "--json"),
         ("links", "monorail.html"),
-        ("verify", "--json"),
+        ("doctor", "--verify", "--json"),
     ],
     ids=lambda words: " ".join(words[:1] + words[2:4]),
 )
@@ -341,19 +341,21 @@ def test_delete_verify_and_repair(cassandra, cassandra_session, space, table):
     assert linkstore("delete", "d1", "nobody", "--store", url)[0] == exits.OTHER
     code, _, err = linkstore("delete", "d1", "d2", "--store", url)
     assert (code, "deleted 0 pages, 2 documents" in err) == (0, True)
-    assert json.loads(linkstore("stats", "--store", url, "--json")[1])["documents"] == 3
-    assert linkstore("verify", "--store", url) == (0, "the store is sound\n", "")
+    assert json.loads(linkstore("doctor", "--store", url, "--json")[1])["documents"] == 3
+    assert linkstore("doctor", "--verify", "--store", url) == (0, "the store is sound\n", "")
 
     where = "WHERE kind = 'k' AND tag = 't' AND side = 'in' AND bucket = 0 AND id ="
     for name, seconds, found in (("just added", 0, 0), ("left", 3600, exits.DAMAGED)):
         at = time.time_ns() // 1000 - seconds * 1_000_000
         stray = f"UPDATE {space}.{table}_members USING TIMESTAMP {at} SET states = {{0x00}}"
         cassandra_session.execute(f"{stray} {where} '{name}'")
-        assert linkstore("verify", "--store", url)[0] == found, "a write may be under way"
-    code, out, _ = linkstore("verify", "--store", url)
+        assert linkstore("doctor", "--verify", "--store", url)[0] == found, "a write may be under way"
+    code, out, _ = linkstore("doctor", "--verify", "--store", url)
     assert (code, out.startswith("found: members of link groups without a document")) == (exits.DAMAGED, True)
-    assert linkstore("repair", "--store", url)[1].startswith("repaired: members of link groups without")
-    assert linkstore("verify", "--store", url) == (0, "the store is sound\n", "")
+    assert linkstore("doctor", "--repair", "--store", url)[1].startswith(
+        "repaired: members of link groups without"
+    )
+    assert linkstore("doctor", "--verify", "--store", url) == (0, "the store is sound\n", "")
 
 
 def test_as_a_process_it_prints_results_and_nothing_else(cassandra, space, table, tmp_path):
@@ -380,14 +382,16 @@ def test_as_a_process_it_prints_results_and_nothing_else(cassandra, space, table
     ],
 )
 def test_a_wrong_url_is_wrong_usage_and_said_in_one_line(cassandra_possible, rest, says):
-    code, out, err = linkstore("stats", "--store", f"cassandra://{rest}")
+    code, out, err = linkstore("doctor", "--store", f"cassandra://{rest}")
     assert (code, out, err.count("\n")) == (exits.USAGE, "", 1)
     assert err.startswith("linkstore: --store: ")
     assert says in err
     assert "secret" not in err
 
 
-@pytest.mark.parametrize("command", [("stats",), ("query", "x"), ("delete", "x"), ("verify",), ("repair",)])
+@pytest.mark.parametrize(
+    "command", [("doctor",), ("query", "x"), ("delete", "x"), ("doctor", "--verify"), ("doctor", "--repair")]
+)
 def test_a_store_that_is_not_there_has_the_exit_code_of_one(cassandra, space, command):
     url = cassandra.store_url(space, "nobody")
     code, out, err = linkstore(*command, "--store", url)
@@ -396,7 +400,7 @@ def test_a_store_that_is_not_there_has_the_exit_code_of_one(cassandra, space, co
 
 
 def test_a_missing_keyspace_is_said_in_one_line(cassandra):
-    code, _, err = linkstore("stats", "--store", cassandra.store_url("nowhere", "t"))
+    code, _, err = linkstore("doctor", "--store", cassandra.store_url("nowhere", "t"))
     assert (code, err.count("\n")) == (exits.OTHER, 1)
     assert "create it: CREATE KEYSPACE" in err
 
@@ -404,7 +408,7 @@ def test_a_missing_keyspace_is_said_in_one_line(cassandra):
 def test_a_server_that_is_down_has_an_exit_code_of_its_own(cassandra_possible, unused_tcp_port):
     """As a process, so that nothing the driver's threads say is missed."""
     url = f"cassandra://127.0.0.1:{unused_tcp_port}/k/t"
-    words = [sys.executable, "-c", "from linkstore.cli import main; main()", "stats", "--store", url]
+    words = [sys.executable, "-c", "from linkstore.cli import main; main()", "doctor", "--store", url]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (exits.UNAVAILABLE, "")
     assert done.stderr.startswith("linkstore: could not connect: Cassandra at 127.0.0.1")
@@ -412,7 +416,7 @@ def test_a_server_that_is_down_has_an_exit_code_of_its_own(cassandra_possible, u
 
 
 def test_a_name_without_an_address_is_a_server_that_is_not_there(cassandra_possible):
-    code, _, err = linkstore("stats", "--store", "cassandra://no-such-host.invalid/k/t")
+    code, _, err = linkstore("doctor", "--store", "cassandra://no-such-host.invalid/k/t")
     assert (code, err.count("\n")) == (exits.UNAVAILABLE, 1)
     assert "no-such-host.invalid" in err
 
@@ -435,7 +439,7 @@ def test_a_server_that_goes_away_ends_a_command_in_one_line(
     monkeypatch.setattr(backend, "CassandraSettings", functools.partial(CassandraSettings, deadline=2))
     url = f"cassandra://{proxied.host}:{proxied.port}/{space}/{table}"
     started = time.monotonic()
-    code, out, err = linkstore("stats", "--store", url)
+    code, out, err = linkstore("doctor", "--store", url)
     assert (code, out, err.count("\n")) == (exits.UNAVAILABLE, "", 1)
     assert f"Cassandra at {proxied.host}:{proxied.port}" in err
     assert time.monotonic() - started < 10

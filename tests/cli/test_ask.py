@@ -7,9 +7,9 @@ import json
 import pytest
 from documented import linkstore
 from reader_cases import GIVEN_UP, PLAN, READINGS, Numbered, decide, documents, filled, scripted
+from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore
-from linkstore.agents import ScriptedChatModel
 from linkstore.cli import exits
 
 QUESTION = "Where was Joan of Arc born?"

@@ -13,10 +13,12 @@ from xml.etree import ElementTree as ET
 import pytest
 from documented import linkstore
 from langchain_core.documents import Document
+from typer.main import get_command
 
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore._version import __version__
 from linkstore.cli import exits
+from linkstore.cli.commands import make_application
 from linkstore.core.display import make_snippet
 from linkstore.errors import StoreBusyError, StoreFullError
 from linkstore.store.core import CoreStore
@@ -229,8 +231,8 @@ def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
             exits.NOT_FOUND,
             "make one with: linkstore index SOURCE --store STORE/none",
         ),
-        (("stats", "--store", "STORE/none"), exits.NOT_FOUND, "STORE/none"),
-        (("verify", "--store", "STORE/none"), exits.NOT_FOUND, "STORE/none"),
+        (("doctor", "--store", "STORE/none"), exits.NOT_FOUND, "STORE/none"),
+        (("doctor", "--verify", "--store", "STORE/none"), exits.NOT_FOUND, "STORE/none"),
         (("index", "STORE/none", "--store", "STORE"), exits.USAGE, "STORE/none"),
         (
             ("index", "STORE", "--store", "STORE-new", "--embedding", "x"),
@@ -293,14 +295,14 @@ def test_wrong_usage_ends_with_code_2(words, monkeypatch):
 def test_the_store_may_be_named_by_the_environment(store, monkeypatch):
     monkeypatch.setenv("LINKSTORE_STORE", store)
 
-    assert linkstore("stats")[0] == 0
+    assert linkstore("doctor")[0] == 0
 
 
 def test_a_damaged_store_ends_with_code_5(store, tmp_path):
     for file in (tmp_path / "kb").glob("linkstore.db*"):
         file.write_bytes(b"This is no database. " * 500)
 
-    code, _, err = linkstore("stats", "--store", store)
+    code, _, err = linkstore("doctor", "--store", store)
 
     assert (code, err.count("\n")) == (exits.DAMAGED, 1)
 
@@ -319,23 +321,21 @@ def test_errors_of_the_machine_end_in_one_line_too(store, monkeypatch, error, co
 
     monkeypatch.setattr(CoreStore, "survey", fail)
 
-    assert linkstore("stats", "--store", store) == (code, "", f"linkstore: {error}\n")
+    assert linkstore("doctor", "--store", store) == (code, "", f"linkstore: {error}\n")
 
 
-def test_stats_counts_what_the_store_holds(store):
-    code, out, _ = linkstore("stats", "--store", store, "--json")
-
-    assert (code, json.loads(out)) == (
-        0,
-        {
-            "documents": 2,
-            "pages": 0,
-            "links": {"hyperlink": 5},
-            "groups": 4,
-            "dangling": {"internal": 1, "external": 1},
-        },
-    )
-    assert "hyperlink" in linkstore("stats", "--store", store)[1]
+def test_doctor_counts_what_the_store_holds(store):
+    code, out, _ = linkstore("doctor", "--store", store, "--json")
+    counts = {
+        "documents": 2,
+        "pages": 0,
+        "links": {"hyperlink": 5},
+        "groups": 4,
+        "dangling": {"hyperlink": 1},
+        "external": 1,
+    }
+    assert (code, {name: json.loads(out)[name] for name in counts}) == (0, counts)
+    assert "hyperlink" in linkstore("doctor", "--store", store)[1]
 
 
 @pytest.mark.parametrize("name", ["tower", "/needle#top", "/needle", "needle/", "needle/index.html"])
@@ -386,22 +386,57 @@ def test_a_person_is_named_a_few_of_many_links(tmp_path):
     assert len(json.loads(full)[0]["outgoing"][0]["to"]) == 8
 
 
+def test_there_are_few_commands():
+    """Also those of groups: one that is a part of another is an option of it."""
+    application = get_command(make_application())
+    names = [
+        name
+        for name, command in application.commands.items()
+        for name in (getattr(command, "commands", None) or {name: command})
+    ]
+    assert len(application.commands) <= len(names) <= 18, names
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("links", "tower", "--broken"), "one of --broken, --suggest and --relink"),
+        (("links", "tower", "-k", "3"), "-k goes with --suggest only"),
+        (("links", "--broken", "--links", "entity"), "--links goes with --relink only"),
+        (("doctor", "--verify", "--repair"), "--verify does not go with --repair"),
+        (("doctor", "--verify", "--source", "site"), "--source does not go with --verify"),
+        (("eval", "--profile", "--calibrate"), "--profile does not go with --calibrate"),
+        (("eval", "--profile", "--strategies", "eager"), "--strategies does not go with --profile"),
+        (("eval", "--noise", "0"), "--noise goes with --calibrate only"),
+        (("eval",), "give --questions"),
+        (("delete",), "give pages, --chunk ID, or --erase"),
+    ],
+)
+def test_options_of_different_tasks_do_not_go_together(store, words, said):
+    code, out, err = linkstore(*words, "--store", store)
+    assert (code, out) == (exits.USAGE, "")
+    assert said in err
+
+
 def test_delete_removes_documents_or_none(store):
     assert linkstore("delete", "tower", "nobody", "--store", store)[0] == exits.OTHER
-    assert json.loads(linkstore("stats", "--store", store, "--json")[1])["documents"] == 2
+    assert json.loads(linkstore("doctor", "--store", store, "--json")[1])["documents"] == 2
 
     assert linkstore("delete", "tower", "uptown", "--store", store) == (
         0,
         "",
         "deleted 0 pages, 2 documents; the next index restores what the source still has\n",
     )
-    assert json.loads(linkstore("stats", "--store", store, "--json")[1])["documents"] == 0
+    assert json.loads(linkstore("doctor", "--store", store, "--json")[1])["documents"] == 0
 
 
-@pytest.mark.parametrize("command", ["verify", "repair"])
-def test_a_sound_store_is_said_to_be_sound(store, command):
-    assert linkstore(command, "--store", store) == (0, "the store is sound\n", "")
-    assert json.loads(linkstore(command, "--store", store, "--json")[1]) == {"sound": True, "findings": []}
+@pytest.mark.parametrize("option", ["--verify", "--repair"])
+def test_a_sound_store_is_said_to_be_sound(store, option):
+    assert linkstore("doctor", option, "--store", store) == (0, "the store is sound\n", "")
+    assert json.loads(linkstore("doctor", option, "--store", store, "--json")[1]) == {
+        "sound": True,
+        "findings": [],
+    }
 
 
 def test_control_characters_of_a_page_do_not_reach_the_terminal(tmp_path):
@@ -432,7 +467,7 @@ def test_an_id_cannot_forge_a_line_or_turn_the_text(tmp_path, words):
 
 
 @pytest.mark.parametrize(
-    "words", [("query", "red"), ("query", "red", "--json"), ("links", "東京"), ("stats",)]
+    "words", [("query", "red"), ("query", "red", "--json"), ("links", "東京"), ("doctor",)]
 )
 def test_an_ascii_terminal_is_enough(tmp_path, words):
     one = Document(id="東京", page_content="red “text” … 😀", metadata={"title": "Tōkyō → 2"})
@@ -480,7 +515,7 @@ def test_the_version_is_printed():
 
 def test_the_command_runs_as_a_process(store):
     words = [sys.executable, "-c", "from linkstore.cli import main; main()"]
-    done = subprocess.run([*words, "stats", "--store", store], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*words, "doctor", "--store", store], capture_output=True, text=True, timeout=60)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("documents")
@@ -621,7 +656,7 @@ def test_ctrl_c_says_that_the_command_stopped(store, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(CoreStore, "survey", stop)
-    assert linkstore("stats", "--store", store) == (exits.INTERRUPTED, "", "stopped\n")
+    assert linkstore("doctor", "--store", store) == (exits.INTERRUPTED, "", "stopped\n")
 
 
 def test_the_shell_can_complete_commands():
@@ -664,11 +699,11 @@ def test_suggest_lists_links_that_may_be_missing_and_writes_them(tmp_path):
                 links.append(Link.outgoing(kind="hyperlink", tag="pests", label="pest control"))
             metadata = {"page": url, "title": titles[url], "links": [link.to_dict() for link in links]}
             store.add_texts([text], [metadata], ids=[url])
-    code, out, _ = linkstore("suggest", "--store", str(place), "-k", "1")
+    code, out, _ = linkstore("links", "--suggest", "--store", str(place), "-k", "1")
     assert code == 0
     assert "may → pests" in out
     assert "names it “pest control”: Begin with pest control." in out
-    code, out, err = linkstore("suggest", "--store", str(place), "-k", "1", "--apply", "--json")
+    code, out, err = linkstore("links", "--suggest", "--store", str(place), "-k", "1", "--apply", "--json")
     assert (code, json.loads(out)[0]["target"]) == (0, "pests")
     assert "wrote 1 link in 2 documents" in err
     assert "suggested" in linkstore("links", "may", "--store", str(place))[1]

@@ -80,7 +80,7 @@ def test_two_sources_share_a_store_below_prefixes(folder):
     index(folder, "--source", "one", "--prefix", "v1")
     index(folder, "--source", "two", "--prefix", "v2", "--links", "hyperlink")
 
-    code, out, _ = linkstore("stats", "--store", str(folder.parent / "kb"), "--json")
+    code, out, _ = linkstore("doctor", "--store", str(folder.parent / "kb"), "--json")
     counts = json.loads(out)
     assert (code, counts["pages"], counts["documents"]) == (0, 4, 4)
 

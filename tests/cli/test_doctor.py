@@ -27,7 +27,7 @@ def place(tmp_path):
 
 
 def doctor(place, *words):
-    return linkstore("doctor", str(place / "kb"), *words)
+    return linkstore("doctor", "--store", str(place / "kb"), *words)
 
 
 def findings(place, *words):
@@ -42,7 +42,6 @@ def test_a_clean_store_needs_no_attention(place):
     assert (code, err) == (0, "")
     assert CLEAN in out
     assert "alarm" not in out
-    assert linkstore("doctor", "--store", str(place / "kb"))[0] == 0
 
 
 def test_a_source_that_was_not_compared_is_named(place):
@@ -65,7 +64,7 @@ def test_a_source_that_moved_or_has_a_prefix_is_compared_by_its_name(place):
     kb = str(place / "other")
     linkstore("index", str(place / "site"), "--store", kb, "--source", "docs", "--prefix", "3.13")
     (place / "site").rename(place / "moved")
-    code, out, err = linkstore("doctor", kb, "--source", f"docs={place / 'moved'}")
+    code, out, err = linkstore("doctor", "--store", kb, "--source", f"docs={place / 'moved'}")
     assert (code, err) == (0, "")
     assert CLEAN in out
 
@@ -106,28 +105,7 @@ def test_a_source_that_cannot_be_compared_is_refused(place, words, said):
 def test_a_store_must_be_given_and_exist(tmp_path, monkeypatch):
     monkeypatch.delenv("LINKSTORE_STORE", raising=False)
     assert linkstore("doctor")[0] == exits.USAGE
-    assert linkstore("doctor", str(tmp_path / "none"))[0] == exits.NOT_FOUND
-
-
-def test_questions_are_asked_and_those_without_an_answer_are_listed(tmp_path):
-    with LinkStore.open(tmp_path / "kb") as store:
-        store.add_documents([Document(id="a", page_content="The tower is high.")])
-    questions = tmp_path / "questions.jsonl"
-    questions.write_text(json.dumps({"question": "How high is the tower?", "gold": ["a"]}) + "\n")
-    code, out, _ = doctor(tmp_path, "--questions", str(questions), "--json")
-    said = json.loads(out)
-    assert (code, said["searches"]["searches"], said["searches"]["empty"], said["not_found"]) == (
-        0,
-        1,
-        0,
-        [],
-    )
-    with LinkStore.open(tmp_path / "kb") as store:
-        store.delete(["a"])
-    code, out, _ = doctor(tmp_path, "--questions", str(questions))
-    assert code == exits.ALARM_FOUND
-    assert "no answer: How high is the tower?" in out
-    assert "100.0 % of the last 1 searches found nothing" in out
+    assert linkstore("doctor", "--store", str(tmp_path / "none"))[0] == exits.NOT_FOUND
 
 
 def test_what_a_page_says_does_not_steer_the_terminal(tmp_path):

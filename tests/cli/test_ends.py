@@ -33,8 +33,8 @@ def store(tmp_path_factory) -> str:
 
 WORDS = {
     "much": ("export", "--format", "jsonl"),
-    "little": ("stats",),
-    "json": ("stats", "--json"),
+    "little": ("doctor",),
+    "json": ("doctor", "--json"),
 }
 
 
@@ -74,7 +74,7 @@ def test_the_first_lines_are_read_and_the_command_ends(store):
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_command_needs_no_streams(store, closed):
-    line = f'"$0" -m linkstore stats --json --store "$1" {closed}'
+    line = f'"$0" -m linkstore doctor --json --store "$1" {closed}'
     done = subprocess.run(["sh", "-c", line, sys.executable, store], capture_output=True, timeout=SECONDS)
     assert (done.returncode, done.stderr) == (0, b"")
     assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))
@@ -101,7 +101,7 @@ def test_a_signal_ends_a_command_as_ctrl_c_does(store, monkeypatch, capsys, numb
 
     monkeypatch.setattr("linkstore.store.core.CoreStore.survey", terminated)
     with pytest.raises(SystemExit) as ended:
-        main(["stats", "--store", store])
+        main(["doctor", "--store", store])
     assert ended.value.code == ENDING[number]
     assert capsys.readouterr().err == "stopped\n"
     assert signal.getsignal(number) is signal.SIG_DFL
@@ -154,7 +154,7 @@ def wait(self):
     print("waiting", file=sys.stderr, flush=True)
     time.sleep(600)
 CoreStore.survey = wait
-main(["stats", "--store", sys.argv[1]])
+main(["doctor", "--store", sys.argv[1]])
 """
 
 

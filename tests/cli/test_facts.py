@@ -100,26 +100,26 @@ def test_facts_of_deleted_documents_are_named_and_can_be_erased(place, tmp_path)
     with LinkStore.open(place) as store:
         gone = next(iter(store.scan()))
 
-    for command in (["delete", "--chunk", gone.id], ["compact"]):
+    for command in (["delete", "--chunk", gone.id], ["delete", "--erase"]):
         code, _, err = linkstore(*command, "--store", place)
         assert code == 0
-        assert f"linkstore compact --store {place}/facts" in " ".join(err.split())
+        assert f"linkstore delete --erase --store {place}/facts" in " ".join(err.split())
     linkstore("facts", *MODEL, "--store", place)
-    assert linkstore("compact", "--store", f"{place}/facts")[0] == 0
+    assert linkstore("delete", "--erase", "--store", f"{place}/facts")[0] == 0
 
     text = gone.page_content.split(".")[0].encode()
     assert not [path for path in (tmp_path / "kb").rglob("*") if path.is_file() and text in path.read_bytes()]
 
 
 def test_a_store_without_facts_is_compacted_without_a_word_on_facts(place):
-    assert "facts" not in linkstore("compact", "--store", place)[2]
+    assert "facts" not in linkstore("delete", "--erase", "--store", place)[2]
 
 
 def test_facts_that_cannot_be_opened_are_not_passed_over(place, tmp_path):
     linkstore("facts", *MODEL, "--store", place)
     (tmp_path / "kb" / "facts" / "linkstore.db").write_bytes(b"no database" * 1_000)
 
-    code, _, err = linkstore("compact", "--store", place)
+    code, _, err = linkstore("delete", "--erase", "--store", place)
 
     assert code == exits.DAMAGED
     assert "kb/facts" in "".join(err.split())

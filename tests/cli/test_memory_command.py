@@ -30,15 +30,15 @@ def places(tmp_path):
 
 
 def test_sessions_are_listed_by_user_and_agent(places):
-    _, out, _ = linkstore("memory", "sessions", "--store", places[0], "--json")
+    _, out, _ = linkstore("memory", "show", "--store", places[0], "--json")
     assert {(row["user"], row["agent"], row["session"]) for row in json.loads(out)} == {
         ("ann", None, "tea"),
         ("bob", None, "tea"),
         (None, None, "tea"),
     }
-    code, out, err = linkstore("memory", "sessions", "--store", places[0], "--user", "ann")
+    code, out, err = linkstore("memory", "show", "--store", places[0], "--user", "ann")
     assert (code, out, err) == (0, "tea  user ann\n", "")
-    code, out, err = linkstore("memory", "sessions", "--store", places[0], "--user", "eve")
+    code, out, err = linkstore("memory", "show", "--store", places[0], "--user", "eve")
     assert (code, out) == (0, "")
     assert "no session" in err
 
@@ -128,7 +128,7 @@ def test_wrong_words_are_usage_errors_or_say_what_is_wrong(places, words):
 
 
 def test_a_store_that_does_not_exist_is_not_made(tmp_path):
-    code, _, err = linkstore("memory", "sessions", "--store", str(tmp_path / "none"))
+    code, _, err = linkstore("memory", "show", "--store", str(tmp_path / "none"))
     assert code == exits.NOT_FOUND
     assert "ConversationMemory" in err
     assert "linkstore index" not in err

@@ -51,7 +51,7 @@ def test_a_file_and_a_given_name_may_be_odd(tmp_path):
 
 def test_a_store_at_such_a_path_is_refused_and_nothing_is_made(tmp_path, site):
     place = str(tmp_path / f"kb{ODD}")
-    for words in (("index", str(site), "--store", place), ("stats", "--store", place)):
+    for words in (("index", str(site), "--store", place), ("doctor", "--store", place)):
         code, _, err = linkstore(*words)
         assert (code, "it is not valid UTF-8" in err) == (exits.DAMAGED, True)
     index(str(site), "--store", str(tmp_path / "kb"))

@@ -80,7 +80,7 @@ def parts(modules: list[str], package: str) -> set[str]:
 COMMANDS = [
     (("query", "What is a hub?"), LIBRARIES | OF_MODEL, FOLDERS),
     (("links", "a"), LIBRARIES, FOLDERS),
-    (("stats",), LIBRARIES, FOLDERS | {"extract", "ingest"}),
+    (("doctor", "--verify"), LIBRARIES, FOLDERS),
 ]
 
 
@@ -122,7 +122,7 @@ def test_the_collector_looks_seldom_while_a_command_runs_and_as_before_afterward
         "linkstore.cli.commands.make_application", lambda names: lambda **_: seen.append(get_threshold())
     )
     before = get_threshold()
-    main(["stats"])
+    main(["doctor"])
     assert seen[0][0] > before[0]
     assert get_threshold() == before
 
@@ -138,7 +138,7 @@ def test_an_interrupt_while_modules_are_imported_ends_the_process_at_once_and_wi
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Finder())\n"
         "from linkstore.cli import main\n"
-        "main(['stats', '--store', sys.argv[1]])\n"
+        "main(['doctor', '--store', sys.argv[1]])\n"
     )
     run = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
@@ -165,7 +165,7 @@ def test_a_handler_of_the_program_around_is_left_alone():
 
 def test_the_module_is_the_command_line(place):
     run = subprocess.run(
-        [sys.executable, "-m", "linkstore", "stats", "--json", "--store", place],
+        [sys.executable, "-m", "linkstore", "doctor", "--json", "--store", place],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert '"documents": 2' in run.stdout

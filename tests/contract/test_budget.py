@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "linkstore", ROOT / "extractors" / "linkstore_extractors")
 MAX_LINES = 37_960
 MAX_MODULES = 243
+MAX_EXPORTED = 121
+"""Names that the packages export, each as often as it is exported."""
 MAX_STORE_NAMES = 60
 MAX_FILES = {"add": 22, "similarity_search": 29, "search": 33, "recall": 43}
 """Files of linkstore that run, in a process that has done the same before."""
@@ -90,6 +92,17 @@ def calls(tmp_path) -> Iterator[dict[str, Callable[[], object]]]:
 def test_there_are_no_more_lines_and_modules_than_agreed():
     assert sum(map(count_code, [*modules(), *stubs()])) <= MAX_LINES
     assert len(modules()) <= MAX_MODULES
+
+
+def test_there_are_no_more_public_names_than_agreed():
+    exported = [
+        f"{path.parent.relative_to(ROOT)} {alias.asname}"
+        for path in stubs()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+    ]
+    assert len(exported) <= MAX_EXPORTED, exported
 
 
 def test_a_store_has_no_more_public_names_than_agreed():

@@ -15,8 +15,9 @@ from oracle import OracleBackend, OracleReader, refuse_words
 from linkstore import Link, LinkStore, get_links
 from linkstore.cli import exits
 from linkstore.errors import CapabilityError, EvaluationError, StrategyError
-from linkstore.evaluate import STRATEGIES, GoldQuestion, evaluate, read_corpus, read_questions, with_links
+from linkstore.evaluate import GoldQuestion, evaluate, read_corpus, read_questions, with_links
 from linkstore.evaluate.metrics import (
+    STRATEGIES,
     StrategyRun,
     compute_outcomes,
     compute_recalls,

@@ -315,13 +315,15 @@ def place(tmp_path):
 
 def test_the_command_proposes_saves_and_clears(place):
     store, asked = place
-    code, out, err = linkstore("calibrate", "--store", store, "--questions", asked)
+    code, out, err = linkstore("eval", "--calibrate", "--store", store, "--questions", asked)
     assert (code, "of 2 gold answers; 100.0 % of 2 questions" in out, "the store records none" in err) == (
         0,
         True,
         True,
     )
-    code, out, err = linkstore("calibrate", "--store", store, "--questions", asked, "--save", "--json")
+    code, out, err = linkstore(
+        "eval", "--calibrate", "--store", store, "--questions", asked, "--save", "--json"
+    )
     found = json.loads(out)
     assert (code, found["gold"], found["noise"], found["pairs"]) == (0, 1.0, 0.0, 6)
     assert found["recorded"] == found["min_similarity"]
@@ -342,17 +344,19 @@ def test_the_command_proposes_saves_and_clears(place):
         len(json.loads(linkstore("query", question, "--store", store, "--json", "--min-similarity", "-1")[1]))
         == 4
     )
-    assert linkstore("calibrate", "--store", store, "--clear")[0] == 0
+    assert linkstore("eval", "--calibrate", "--store", store, "--clear")[0] == 0
     assert len(json.loads(linkstore("query", question, "--store", store, "--json")[1])) == 4
 
 
 def test_the_command_says_what_it_cannot_propose(place):
     store, _ = place
-    code, out, err = linkstore("calibrate", "--store", store, "--save")
+    code, out, err = linkstore("eval", "--calibrate", "--store", store, "--save")
     assert code == 0
     assert "no min_similarity to propose without --questions" in out
     assert "nothing to save; the store records none" in err
-    assert json.loads(linkstore("calibrate", "--store", store, "--json")[1])["min_similarity"] is None
+    assert (
+        json.loads(linkstore("eval", "--calibrate", "--store", store, "--json")[1])["min_similarity"] is None
+    )
 
 
 def test_a_query_says_how_well_its_results_match(place):
@@ -374,7 +378,7 @@ def test_the_command_refuses_what_does_not_go_together(place):
         ("--questions", "missing.jsonl"),
         ("--noise", "2"),
     ):
-        assert linkstore("calibrate", "--store", store, *wrong)[0] == 2
+        assert linkstore("eval", "--calibrate", "--store", store, *wrong)[0] == 2
     assert (
         linkstore("query", "x", "--store", store, "--strategy", "similarity", "--min-similarity", "0.1")[0]
         == 2

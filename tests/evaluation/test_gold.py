@@ -11,16 +11,14 @@ from langchain_core.documents import Document
 from linkstore import Link, LinkStore
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import EvaluationError
-from linkstore.evaluate import (
+from linkstore.evaluate import GoldQuestion, evaluate, profile
+from linkstore.evaluate.metrics import (
+    Comparison,
     Estimate,
-    Evaluation,
-    GoldQuestion,
-    Outcome,
+    StrategyRun,
     compare_with_baseline,
-    evaluate,
-    profile,
+    compute_outcomes,
 )
-from linkstore.evaluate.metrics import StrategyRun, compute_outcomes
 from linkstore.strategies import Similarity
 
 PAGES = {
@@ -135,7 +133,7 @@ class TestProfile:
             assert profile(opened).verdict.startswith("Hardly linked")
 
 
-def evaluation(default: list[int | None], **others: list[int | None]) -> Evaluation:
+def compare(default: list[int | None], **others: list[int | None]) -> Comparison | None:
     """Outcomes made of the rank of the one gold document of each question."""
     runs = [
         StrategyRun(
@@ -143,18 +141,16 @@ def evaluation(default: list[int | None], **others: list[int | None]) -> Evaluat
         )
         for name, ranks in {"pagerank": default, **others}.items()
     ]
-    outcomes: tuple[Outcome, ...] = compute_outcomes(runs, [(1,)] * len(default), 0)
-    return Evaluation(questions=len(default), gold="id", outcomes=outcomes)
+    outcomes = compute_outcomes(runs, [(1,)] * len(default), 0)
+    return compare_with_baseline(outcomes, len(default), 0)
 
 
 class TestVerdict:
     def test_the_default_is_compared_with_the_best_of_the_others(self):
-        found = compare_with_baseline(
-            evaluation(
-                [1] * 40 + [None] * 10,
-                similarity=[1] * 10 + [None] * 40,
-                **{"similarity+words": [1] * 39 + [None] * 11},
-            )
+        found = compare(
+            [1] * 40 + [None] * 10,
+            similarity=[1] * 10 + [None] * 40,
+            **{"similarity+words": [1] * 39 + [None] * 11},
         )
 
         assert found is not None
@@ -172,17 +168,17 @@ class TestVerdict:
         ],
     )
     def test_it_says_what_was_measured(self, default, words, says):
-        found = compare_with_baseline(evaluation(default, words=words))
+        found = compare(default, words=words)
         assert str(found).startswith(says)
 
     def test_the_interval_is_paired(self):
         half = [1, None] * 50
-        found = compare_with_baseline(evaluation(half, similarity=half))
+        found = compare(half, similarity=half)
         assert found is not None
         assert found.gain == Estimate(value=0.0, low=0.0, high=0.0)
 
     def test_without_a_rival_there_is_nothing_to_compare(self):
-        assert compare_with_baseline(evaluation([1])) is None
+        assert compare([1]) is None
 
 
 def test_the_command_says_what_gold_names_and_what_it_shows(tmp_path):

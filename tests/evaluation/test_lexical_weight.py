@@ -145,16 +145,16 @@ def test_the_command_estimates_saves_and_clears_it_for_an_unknown_embedding(tmp_
     place = str(tmp_path / "kb")
     with LinkStore.open(place) as store:
         store.add_texts(texts(shared=True))
-    out = json.loads(linkstore("calibrate", "--store", place, "--json")[1])
+    out = json.loads(linkstore("eval", "--calibrate", "--store", place, "--json")[1])
     assert (out["lexical_weight"], out["estimate"]) == (LEXICAL_WEIGHT["wordllama-256"], None)
     monkeypatch.setattr(names, "LEXICAL_WEIGHT", {})
-    code, told, err = linkstore("calibrate", "--store", place, "--save")
+    code, told, err = linkstore("eval", "--calibrate", "--store", place, "--save")
     assert (code, "lexical_weight" in told, "recorded" in err) == (0, True, True)
     with LinkStore.open(place) as store:
         estimated = estimate_lexical_weight(store).weight
         assert store.search_settings.lexical_weight == estimated
         assert f"lexical_weight {estimated:g}" in told
-    code, _, told = linkstore("calibrate", "--store", place, "--clear")
+    code, _, told = linkstore("eval", "--calibrate", "--store", place, "--clear")
     assert code == 0
     assert "words have the weight 1\n" in told
     with LinkStore.open(place) as store:

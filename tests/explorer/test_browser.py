@@ -22,7 +22,8 @@ from linkstore import Link, LinkStore, add_links
 from linkstore.cli.demo import QUESTION as DEMO_QUESTION
 from linkstore.cli.demo import site as demo_site
 from linkstore.core.documents import PageDocuments
-from linkstore.explorer import Views, render
+from linkstore.explorer import render
+from linkstore.explorer.views import Views
 from linkstore.ingest import FolderSource, index
 from linkstore.memory import ConversationMemory
 

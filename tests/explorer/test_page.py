@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from random import Random
 
 import pytest
 from hostile_texts import hostile_texts
@@ -67,20 +68,43 @@ def test_a_page_of_a_large_store_is_cut_to_its_limit(store, monkeypatch):
     assert (corpus["pages"], len(corpus["nodes"])) == (4, 2)
 
 
-def test_the_bundle_is_what_the_sources_give(tmp_path):
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """The sources of the script with their libraries."""
     if shutil.which("npm") is None:
         if os.environ.get("LINKSTORE_REQUIRE_BROWSER"):
             pytest.fail("npm is missing")
         pytest.skip("npm is not installed")
-    sources = tmp_path / "web"
+    sources = tmp_path_factory.mktemp("page") / "web"
     shutil.copytree(PACKAGE / "web", sources, ignore=shutil.ignore_patterns("node_modules"))
-    for command in (
-        ["npm", "ci", "--silent", "--no-fund", "--no-audit"],
-        ["npm", "run", "--silent", "check"],
-    ):
-        subprocess.run(command, cwd=sources, check=True, timeout=300)
+    install = ["npm", "ci", "--silent", "--no-fund", "--no-audit"]
+    subprocess.run(install, cwd=sources, check=True, timeout=300)
+    return sources
+
+
+def test_the_bundle_is_what_the_sources_give(sources, tmp_path):
+    subprocess.run(["npm", "run", "--silent", "check"], cwd=sources, check=True, timeout=300)
     subprocess.run(["node", "build.mjs", str(tmp_path)], cwd=sources, check=True, timeout=120)
     for name in ("explorer.js", "explorer.css"):
         assert (tmp_path / name).read_text() == (PACKAGE / "static" / name).read_text(), (
             f"run make web: {name}"
         )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_communities_that_are_there_are_found_and_named(sources, seed):
+    """Ten cliques of twelve pages with some links between them, and a page without links."""
+    random = Random(seed)
+    pairs = [(c * 12 + i, c * 12 + j) for c in range(10) for i in range(12) for j in range(12) if i != j]
+    pairs += [(random.randrange(120), random.randrange(120)) for _ in range(60)]
+    edges = [[source, target, 1] for source, target in pairs if source != target]
+    nodes = [{"id": str(at), "title": f"page {at}", "rank": (at % 12 == 7) + 0.5} for at in range(121)]
+    bundle = ["src/communities.ts", "--bundle", "--format=esm", "--outfile=communities.mjs"]
+    subprocess.run(["npx", "esbuild", *bundle, "--log-level=error"], cwd=sources, check=True, timeout=120)
+    program = (
+        'import { nameCommunities } from "./communities.mjs";'
+        f"console.log(JSON.stringify(nameCommunities({json.dumps({'nodes': nodes, 'edges': edges})})))"
+    )
+    command = ["node", "--input-type=module", "--eval", program]
+    done = subprocess.run(command, cwd=sources, check=True, timeout=120, capture_output=True, text=True)
+    assert json.loads(done.stdout) == [str(at // 12 * 12 + 7) for at in range(120)] + ["120"]

@@ -19,8 +19,8 @@ from linkstore.agents.mcp_transport import make_endpoint
 from linkstore.cli import exits
 from linkstore.cli.serve import make_tool_server
 from linkstore.core.http_server import RequestGuard, open_socket
-from linkstore.explorer import Views, make_app
-from linkstore.explorer.server import MOST_BODY
+from linkstore.explorer.server import MOST_BODY, make_app
+from linkstore.explorer.views import Views
 
 TOKEN = "a-token-of-the-tests-0123456789"
 HOSTS = frozenset({"127.0.0.1:8766", "localhost:8766"})

@@ -12,17 +12,16 @@ from linkstore import Link, LinkStore, add_links
 from linkstore.core.calls import run
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import DocumentError, LinkStoreError, StrategyError
-from linkstore.explorer import Views
 from linkstore.explorer.answers import find_passage
 from linkstore.explorer.corpus import (
     GROUP_CAP,
     PageGraph,
     choose_drawn,
     choose_fields,
-    find_communities,
     rank_pages,
     read_corpus,
 )
+from linkstore.explorer.views import Views
 from linkstore.memory import ConversationMemory, SessionKey
 from linkstore.strategies import Eager
 
@@ -237,26 +236,12 @@ def test_the_rank_of_pages_solves_the_equations_of_pagerank():
     assert np.allclose(rank_pages(graph), exact, atol=2e-3)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_communities_that_are_there_are_found(seed):
-    """Ten cliques of twelve pages with some links between them."""
-    random = np.random.default_rng(seed)
-    pairs = [(c * 12 + i, c * 12 + j) for c in range(10) for i in range(12) for j in range(12) if i != j]
-    pairs += [tuple(map(int, pair)) for pair in random.integers(0, 120, (60, 2)) if pair[0] != pair[1]]
-    found = find_communities(graph_of(120, pairs)).reshape(10, 12)
-    assert all(len(set(clique.tolist())) == 1 for clique in found)
-    assert len(np.unique(found)) == 10
-
-
-def test_of_many_pages_each_community_is_drawn_by_its_share_best_first():
-    community = np.array([0] * 600 + [1] * 300 + [2] * 100)
+def test_of_many_pages_those_of_the_highest_rank_are_drawn_in_order():
     rank = np.random.default_rng(1).random(1000).astype(np.float32)
-    drawn = choose_drawn(rank, community, 100)
-    assert np.bincount(community[drawn]).tolist() == [60, 30, 10]
-    for one in range(3):
-        own = drawn[community[drawn] == one]
-        left = np.setdiff1d(np.flatnonzero(community == one), own)
-        assert rank[own].min() >= rank[left].max()
+    drawn = choose_drawn(rank, 100)
+    assert drawn.tolist() == sorted(drawn.tolist())
+    assert rank[drawn].min() >= np.delete(rank, drawn).max()
+    assert choose_drawn(rank[:3], 100).tolist() == [0, 1, 2]
 
 
 def test_fields_with_few_values_colour_and_dates_slide():

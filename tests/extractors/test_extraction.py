@@ -8,13 +8,8 @@ import pytest
 
 from linkstore.core.links import Link
 from linkstore.errors import ExtractionError
-from linkstore.extract import (
-    ENTRY_POINT_GROUP,
-    CorpusExtractor,
-    LinkExtractor,
-    extractor_names,
-    load_extractor,
-)
+from linkstore.extract import CorpusExtractor, LinkExtractor, extractor_names, load_extractor
+from linkstore.extract.protocol import ENTRY_POINT_GROUP
 
 
 class Nicknames:

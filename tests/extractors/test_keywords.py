@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 
 from linkstore.core.links import add_links, get_links
 from linkstore.core.text import STOP_WORDS, fold
-from linkstore.embeddings import WordLlamaEmbeddings
+from linkstore.embeddings.builtin import WordLlamaEmbeddings
 from linkstore.errors import ExtractionError, MissingExtraError
 from linkstore.extract import CorpusExtractor, LinkExtractor, QueryExtractor
 from linkstore_extractors.keywords import (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from langchain_core.documents import Document
+from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore
-from linkstore.agents import ScriptedChatModel, graph_tools
+from linkstore.agents import graph_tools
 from linkstore.errors import ExtractionError, SchemaError
 from linkstore.extract import TypedGraphExtractor
 from linkstore.store import Relation, Schema

@@ -9,7 +9,8 @@ import pytest
 
 from linkstore import LinkStore, get_links
 from linkstore.cli.sources import recognize_kind
-from linkstore.ingest import FolderSource, LlmsTxtSource, PageSource, SourceNotFoundError, index
+from linkstore.errors import SourceNotFoundError
+from linkstore.ingest import FolderSource, LlmsTxtSource, PageSource, index
 from linkstore.ingest.page import find_named_pages, find_original
 from linkstore.ingest.source import UnreadablePageError
 from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page

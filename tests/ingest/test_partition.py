@@ -14,12 +14,11 @@ from wikis import Written as Page
 from linkstore import LinkStore
 from linkstore.cli import exits
 from linkstore.cli.export import write_json_lines
-from linkstore.errors import ArgumentError, ExtractionError, StrategyError
+from linkstore.errors import ArgumentError, ExtractionError, SourceNotFoundError, StrategyError
 from linkstore.ingest import (
     FolderSource,
     JsonLinesSource,
     Partition,
-    SourceNotFoundError,
     VaultSource,
     WikiDumpSource,
     WriteCounts,

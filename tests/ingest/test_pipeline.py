@@ -15,21 +15,11 @@ from listed import Listed, offering
 from memory_store import MemoryStore
 
 from linkstore.core.links import Link, get_links
-from linkstore.errors import DocumentError, ExtractionError, StoreFullError
-from linkstore.ingest import (
-    BadInput,
-    ChunkLimits,
-    Dangling,
-    FolderSource,
-    NothingIndexedError,
-    SourceNotFoundError,
-    SourcePage,
-    WriteCounts,
-    aindex,
-    index,
-)
+from linkstore.errors import DocumentError, ExtractionError, SourceNotFoundError, StoreFullError
+from linkstore.ingest import ChunkLimits, FolderSource, NothingIndexedError, WriteCounts, aindex, index
 from linkstore.ingest.files import detect_bases, list_pages
 from linkstore.ingest.folders import Folder
+from linkstore.ingest.source import BadInput, Dangling, SourcePage
 from linkstore_extractors.html import HtmlLinkExtractor, HyperlinkExtractor
 
 LINKS = ("hyperlink", "section")

@@ -14,15 +14,8 @@ from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTe
 
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore.cli import exits
-from linkstore.errors import DocumentError, StrategyError
-from linkstore.ingest import (
-    DocumentsSource,
-    JsonLinesSource,
-    RemovalRefusedError,
-    SourceNotFoundError,
-    WriteCounts,
-    index,
-)
+from linkstore.errors import DocumentError, SourceNotFoundError, StrategyError
+from linkstore.ingest import DocumentsSource, JsonLinesSource, RemovalRefusedError, WriteCounts, index
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from linkstore.cli import exits
 from linkstore.core.documents import PageDocuments
 from linkstore.core.urls import Site
 from linkstore.errors import DocumentError, ExtractionError
-from linkstore.ingest import CORPUS_LINKS, FolderSource, Relinked, index, link_corpus, relink
+from linkstore.ingest import FolderSource, index, link_corpus, relink
 from linkstore.ingest.documents import Linkers
-from linkstore.ingest.relink import BEGUN_SOURCE, CorpusLinks
+from linkstore.ingest.relink import BEGUN_SOURCE, CORPUS_LINKS, CorpusLinks, Relinked
 from linkstore_extractors.entities import EntityExtractor, EntitySettings
 from linkstore_extractors.mentions import MentionExtractor, MentionSettings
 
@@ -293,12 +293,12 @@ def test_the_command_line_links_what_is_in_a_store(tmp_path):
     write(site, a=("Alpha Page", "Names the Beta Page."), b=("Beta Page", "Nothing."))
     assert linkstore("index", str(site), "--store", kb)[0] == 0
 
-    code, out, err = linkstore("relink", "--store", kb, "--links", "mention", "--json")
+    code, out, err = linkstore("links", "--relink", "--store", kb, "--links", "mention", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out) == {"documents": 2, "changed": 2, "links": {"mention": 3}}
-    code, out, _ = linkstore("relink", "--store", kb)
+    code, out, _ = linkstore("links", "--relink", "--store", kb)
     assert code == 0
     assert "documents 2," in out
 
-    assert linkstore("relink", "--store", kb, "--links", "nothing")[0] == exits.USAGE
-    assert linkstore("relink", "--store", str(tmp_path / "none"))[0] == exits.NOT_FOUND
+    assert linkstore("links", "--relink", "--store", kb, "--links", "nothing")[0] == exits.USAGE
+    assert linkstore("links", "--relink", "--store", str(tmp_path / "none"))[0] == exits.NOT_FOUND

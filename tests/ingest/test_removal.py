@@ -10,7 +10,6 @@ from listed import offering
 from memory_store import MemoryStore
 
 from linkstore.ingest import (
-    BadInput,
     DocumentsSource,
     FolderSource,
     JsonLinesSource,
@@ -20,6 +19,7 @@ from linkstore.ingest import (
     WriteCounts,
     index,
 )
+from linkstore.ingest.source import BadInput
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from linkstore import LinkStore
-from linkstore.errors import LinkStoreError, MissingExtraError
+from linkstore.errors import LinkStoreError, MissingExtraError, SourceNotFoundError
 from linkstore.ingest import FolderSource, Summary, VaultSource, watch_folder
-from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.source import RemovalRefusedError
 
 LONG = 30.0

@@ -23,11 +23,9 @@ from linkstore.core.urls import Site
 from linkstore.errors import StrategyError
 from linkstore.extract import Chunk, Page
 from linkstore.ingest import (
-    BadInput,
     DocumentsSource,
     FolderSource,
     JsonLinesSource,
-    SourcePage,
     VaultSource,
     WikiDumpSource,
     index,
@@ -35,6 +33,7 @@ from linkstore.ingest import (
 )
 from linkstore.ingest import workers as readahead
 from linkstore.ingest.documents import Linkers
+from linkstore.ingest.source import BadInput, SourcePage
 from linkstore.ingest.workers import ReadingPool
 
 WIKI = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11">

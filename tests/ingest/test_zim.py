@@ -10,7 +10,9 @@ from documented import linkstore
 from linkstore import LinkStore
 from linkstore.cli.exits import EMBEDDING_MISSING, get_exit_code
 from linkstore.core.links import Link, get_links
-from linkstore.ingest import MissingLibzimError, SourceNotFoundError, WriteCounts, ZimSource, index
+from linkstore.errors import SourceNotFoundError
+from linkstore.ingest import WriteCounts, ZimSource, index
+from linkstore.ingest.wiki.zim import MissingLibzimError
 
 
 def made(path, pages, redirects):

@@ -23,9 +23,9 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import BaseModel
+from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore
-from linkstore.agents import ScriptedChatModel
 from linkstore.context import counter_of
 from linkstore.errors import (
     BackendError,

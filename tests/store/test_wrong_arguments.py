@@ -13,7 +13,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from linkstore import Link, LinkRetriever, LinkStore, add_links, copy_with_links, get_links
 from linkstore.core.links import strip_links
-from linkstore.embeddings import WordLlamaEmbeddings
+from linkstore.embeddings.builtin import WordLlamaEmbeddings
 from linkstore.errors import ArgumentError, DocumentError, EmbeddingError, LinkStoreError, StoreClosedError
 
 ONE = Document(id="one", page_content="one")

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 import uvicorn
 
 from linkstore import LinkStore
-from linkstore.explorer import Views, make_app
+from linkstore.explorer.server import make_app
+from linkstore.explorer.views import Views
 
 TOKEN = "a-token-of-the-tests-0123456789"
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -10,9 +10,9 @@ from itertools import product
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
+from scripted_model import ScriptedChatModel
 from stores import times
 
-from linkstore.agents import ScriptedChatModel
 from linkstore.errors import DocumentError
 from linkstore.memory import ConversationMemory, SessionKey
 

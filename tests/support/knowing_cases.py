@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore
-from linkstore.agents import ScriptedChatModel
 from linkstore.context import ContextCompiler
 from linkstore.errors import ArgumentError, DocumentError, ExtractionError, StrategyError
 from linkstore.memory import ConversationMemory, SessionKey

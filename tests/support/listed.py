@@ -8,7 +8,7 @@ from typing import ClassVar
 from langchain_core.documents import Document
 
 from linkstore.core.urls import Site
-from linkstore.ingest import SourcePage, UnreadablePageError
+from linkstore.ingest.source import SourcePage, UnreadablePageError
 
 
 class Listed:

@@ -16,18 +16,10 @@ from langchain_core.messages.tool import invalid_tool_call
 from langgraph.checkpoint.memory import InMemorySaver
 from reading_time import SECONDS, ReaderClock
 from rule_facts import RuleExtractor
+from scripted_model import ScriptedChatModel
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.agents import (
-    Answer,
-    Budget,
-    Fact,
-    GraphReader,
-    ScriptedChatModel,
-    graph_reader,
-    index_facts,
-    steps,
-)
+from linkstore.agents import Answer, Budget, Fact, GraphReader, graph_reader, index_facts, steps
 from linkstore.agents.state import CitedStatement, Decision, FinalAnswer, RationalPlan
 from linkstore.context import counter_of
 from linkstore.errors import AgentError, StoreNotFoundError, StoreUnavailableError

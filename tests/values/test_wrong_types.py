@@ -10,18 +10,11 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from scripted_model import ScriptedChatModel
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.agents import (
-    ModelExtractor,
-    ScriptedChatModel,
-    aindex_facts,
-    chat_model,
-    fact_store,
-    graph_reader,
-    graph_tools,
-    index_facts,
-)
+from linkstore.agents import ModelExtractor, aindex_facts, fact_store, graph_reader, graph_tools, index_facts
+from linkstore.agents.reader import chat_model
 from linkstore.context import ContextCompiler, Decay, counter_of
 from linkstore.core.arguments import as_path, omit_none, require, require_having, require_list
 from linkstore.embeddings import get_embedding
@@ -37,10 +30,7 @@ from linkstore.errors import (
 )
 from linkstore.evaluate import (
     GoldQuestion,
-    Limits,
     Telemetry,
-    Watch,
-    aexamine,
     calibrate_floor,
     evaluate,
     examine,
@@ -58,8 +48,8 @@ from linkstore.ingest import (
     aindex,
     index,
     link_corpus,
-    staleness,
 )
+from linkstore.ingest.source import staleness
 from linkstore.ingest.web import WebSettings, WebsiteSource
 from linkstore.memory import ConversationMemory
 from linkstore.store import Relation, Schema, migrate
@@ -76,10 +66,8 @@ STORE_TAKERS = {
     "index_facts": lambda store: index_facts(store, FACTS),
     "aindex_facts": lambda store: asyncio.run(aindex_facts(store, FACTS)),
     "fact_store": fact_store,
-    "Watch": Watch,
     "Telemetry": Telemetry,
     "examine": examine,
-    "aexamine": lambda store: asyncio.run(aexamine(store)),
     "profile": profile,
     "calibrate_floor": lambda store: calibrate_floor(store, []),
     "LinkRetriever": lambda store: LinkRetriever(store=store),
@@ -157,11 +145,8 @@ ARGUMENTS = {
     "name": (ArgumentError, lambda _, wrong: chat_model(wrong), [None, 3]),
     "name of an embedding": (ArgumentError, lambda _, wrong: get_embedding(wrong), [None, 3, ["wordllama"]]),
     "rate": (ArgumentError, lambda _, wrong: chat_model("x:y", rate=wrong), ["fast"]),
-    "limits of a watch": (ArgumentError, lambda store, wrong: Watch(store, limits=wrong), [0, "x"]),
-    "window": (StrategyError, lambda store, wrong: Watch(store, window=wrong), [0, 1.5, "x", float("nan")]),
     "sources": (ArgumentError, lambda store, wrong: examine(store, sources=wrong), [["x"], "x"]),
     "names": (ArgumentError, lambda store, wrong: examine(store, names=wrong), ["entity", None]),
-    "watch": (ArgumentError, lambda store, wrong: examine(store, watch=wrong), ["x"]),
     "source": (ArgumentError, index, ["docs", None]),
     "source of a corpus": (ArgumentError, lambda _, wrong: evaluate(wrong, [QUESTION]), ["kb", None]),
     "source of a copy": (ArgumentError, lambda store, wrong: migrate(wrong, store.backend), ["kb", None]),
@@ -278,9 +263,6 @@ SETTINGS = {
     "grow_share": (EmbeddedSettings, [-1, "x", float("nan")]),
     "timeout": (CassandraSettings, ["x", None]),
     "ttl": (CassandraSettings, ["1 day"]),
-    "empty": (Limits, ["x", 2, float("nan")]),
-    "least": (Limits, [-1, "x"]),
-    "seconds": (Limits, [-1, "x", float("nan")]),
     "half_life": (Decay, [3, "x"]),
     "resistance": (Decay, ["x", 2, float("nan")]),
 }

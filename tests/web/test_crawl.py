@@ -22,24 +22,16 @@ from memory_store import MemoryStore
 from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, running
 
 from linkstore.core.links import get_links
-from linkstore.errors import StrategyError
-from linkstore.ingest import (
-    FolderSource,
-    NothingIndexedError,
-    Partition,
-    SourceNotFoundError,
-    index,
-    pipeline,
-    workers,
-)
-from linkstore.ingest import workers as readahead
-from linkstore.ingest.web import (
+from linkstore.errors import (
     FetchError,
     ForbiddenUrlError,
     SiteUnavailableError,
-    WebSettings,
-    WebsiteSource,
+    SourceNotFoundError,
+    StrategyError,
 )
+from linkstore.ingest import FolderSource, NothingIndexedError, Partition, index, pipeline, workers
+from linkstore.ingest import workers as readahead
+from linkstore.ingest.web import WebSettings, WebsiteSource
 
 crawling = import_module("linkstore.ingest.web.crawl")
 START = "http://docs.test/"

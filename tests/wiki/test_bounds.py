@@ -8,12 +8,12 @@ import tracemalloc
 import pytest
 from growing import grows_with_length
 
+from linkstore.errors import FetchError
 from linkstore.extract import Hyperlink, Page
 from linkstore.extract.blocks import Block
 from linkstore.ingest.chunks import DEFAULT_LIMITS, make_chunks
 from linkstore.ingest.notes.markdown import render_markdown
 from linkstore.ingest.notes.markup import NoteIndex
-from linkstore.ingest.web.targets import FetchError
 from linkstore.ingest.web.website import MOST_URLS, read_sitemap
 from linkstore.ingest.wiki.dump import DumpCutShortError, read_pages
 from linkstore.ingest.wiki.layout import GONE, tidy

@@ -10,8 +10,9 @@ from memory_store import MemoryStore
 from wikis import BASE, HEAD, Written, dump_text, write_dump
 
 from linkstore.core.links import Link, get_links
-from linkstore.errors import LinkStoreError
-from linkstore.ingest import BadInput, SourceNotFoundError, WikiDumpSource, index
+from linkstore.errors import LinkStoreError, SourceNotFoundError
+from linkstore.ingest import WikiDumpSource, index
+from linkstore.ingest.source import BadInput
 from linkstore.ingest.wiki.dump import (
     Alias,
     DumpCutShortError,

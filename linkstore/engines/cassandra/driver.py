@@ -94,8 +94,8 @@ _LOOK_AT_TOMBSTONES: Final = (
 )
 _LOOK_AT_SCHEMA: Final = (
     "It was dropped or changed, or a node has not been told of that yet: nodetool describecluster shows"
-    " whether the nodes agree on the schema. If the table is that of members or words, linkstore repair"
-    " makes and writes it again. Restore any other from a backup."
+    " whether the nodes agree on the schema. If the table is that of members or words, linkstore doctor"
+    " --repair makes and writes it again. Restore any other from a backup."
 )
 _TLS: Final = "[SSL: "
 """What the driver keeps of an error of Python's module ssl."""

@@ -9,17 +9,15 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, Unpack
 
-from linkstore.errors import MissingExtraError
-from linkstore.ingest.web.fetching import Fetcher, Network, RequestOptions, Response
-from linkstore.ingest.web.targets import (
+from linkstore.errors import (
     FetchError,
     ForbiddenUrlError,
+    MissingExtraError,
     RobotsError,
     SiteUnavailableError,
-    UnknownHostError,
-    WebSettings,
-    read_target,
 )
+from linkstore.ingest.web.fetching import Fetcher, Network, RequestOptions, Response
+from linkstore.ingest.web.targets import UnknownHostError, WebSettings, read_target
 
 try:
     from protego import Protego

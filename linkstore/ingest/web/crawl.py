@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from linkstore.core.urls import drop_tracking
-from linkstore.errors import LinkStoreError
+from linkstore.errors import FetchError, LinkStoreError, RobotsError
 from linkstore.ingest.chunks import ChunkLimits
 from linkstore.ingest.html.pages import PageContent
 from linkstore.ingest.page import find_original
@@ -37,7 +37,7 @@ from linkstore.ingest.web.reading import (
     read_web_page,
     refuse_reading,
 )
-from linkstore.ingest.web.targets import FetchError, RobotsError, WebSettings
+from linkstore.ingest.web.targets import WebSettings
 
 _VERSION: Final = 1
 """Raised whenever the same site would give other pages, so that all are asked for again."""

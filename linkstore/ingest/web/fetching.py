@@ -20,10 +20,8 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_netw
 from itertools import chain
 from typing import Any, Final, Self, TypedDict
 
-from linkstore.errors import MissingExtraError
+from linkstore.errors import FetchError, ForbiddenUrlError, MissingExtraError
 from linkstore.ingest.web.targets import (
-    FetchError,
-    ForbiddenUrlError,
     RequestTarget,
     UnknownHostError,
     WebSettings,

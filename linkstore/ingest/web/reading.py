@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from linkstore.core.display import make_readable
+from linkstore.errors import FetchError
 from linkstore.extract.html import UTF_8, DecodedText, find_base_href, find_page_links, forbids_indexing
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
@@ -19,7 +20,7 @@ from linkstore.ingest.source import UnreadablePageError
 from linkstore.ingest.texts import read_text_page
 from linkstore.ingest.titles import PageTitles
 from linkstore.ingest.web.fetching import Response, get_media_type
-from linkstore.ingest.web.targets import FetchError, make_absolute_url
+from linkstore.ingest.web.targets import make_absolute_url
 
 _TITLES: Final = PageTitles()
 """Pages of a website are read one after another: which of them share a title is not known."""

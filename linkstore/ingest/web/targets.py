@@ -31,7 +31,7 @@ from linkstore.core.arguments import (
 )
 from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import join_url
-from linkstore.errors import LinkStoreError, StrategyError, UnavailableError
+from linkstore.errors import FetchError, ForbiddenUrlError, StrategyError
 from linkstore.ingest.settings import PageSettings
 
 USER_AGENT: Final = f"linkstore/{__version__}"
@@ -49,33 +49,8 @@ _IPV4_HOST: Final = re.compile(r"https?://(?:[^/]*@)?([0-9]+(?:\.[0-9]+){3})(?:[
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
-class FetchError(LinkStoreError):
-    """A URL could not be fetched.
-
-    Args:
-        message: Why.
-        again: Whether it may go better later: a lost connection rather than a body that is too large.
-    """
-
-    def __init__(self, message: str, *, again: bool = False) -> None:
-        super().__init__(message)
-        self.again = again
-
-
-class ForbiddenUrlError(FetchError):
-    """A URL is not requested: another scheme than http(s), a private address, a user name, an odd port."""
-
-
 class UnknownHostError(FetchError):
     """The name of a host does not resolve: it is misspelled, or there is no network."""
-
-
-class RobotsError(FetchError, UnavailableError):
-    """The robots.txt of a host cannot be read or followed, so nothing is requested from the host."""
-
-
-class SiteUnavailableError(UnavailableError):
-    """A site does not answer, or stopped answering in a run; what was stored of it stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

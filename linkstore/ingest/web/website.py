@@ -15,9 +15,15 @@ from xml.parsers import expat
 from linkstore.core.arguments import require
 from linkstore.core.display import make_readable
 from linkstore.core.urls import Site
-from linkstore.errors import StrategyError
+from linkstore.errors import (
+    FetchError,
+    ForbiddenUrlError,
+    RobotsError,
+    SiteUnavailableError,
+    SourceNotFoundError,
+    StrategyError,
+)
 from linkstore.extract.html import decode_html
-from linkstore.ingest.files import SourceNotFoundError
 from linkstore.ingest.page import find_named_pages, is_page_list
 from linkstore.ingest.source import BadInput, Partition, SourcePage
 from linkstore.ingest.web.client import Client
@@ -25,15 +31,7 @@ from linkstore.ingest.web.crawl import Crawl
 from linkstore.ingest.web.fetching import GZIP, Fetcher, Network, Response, get_media_type, read_body
 from linkstore.ingest.web.frontier import CrawlScope, find_site_roots
 from linkstore.ingest.web.reading import is_page
-from linkstore.ingest.web.targets import (
-    FetchError,
-    ForbiddenUrlError,
-    RobotsError,
-    SiteUnavailableError,
-    WebSettings,
-    make_absolute_url,
-    read_target,
-)
+from linkstore.ingest.web.targets import WebSettings, make_absolute_url, read_target
 from linkstore.ingest.xml import BoundedParser, UnboundedXmlError
 
 UNWANTED: Final = "asking not to be indexed (noindex; --ignore-noindex indexes them)"

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 from xml.parsers import expat
 
-from linkstore.errors import LinkStoreError
-from linkstore.ingest.files import SourceNotFoundError
+from linkstore.errors import LinkStoreError, SourceNotFoundError
 from linkstore.ingest.source import Partition
 from linkstore.ingest.wiki.titles import NAMES, Namespace, SiteInfo, make_anchor
 from linkstore.ingest.xml import BoundedParser

@@ -17,11 +17,11 @@ from typing import Any, Final
 import xxhash
 
 from linkstore.core.arguments import as_path
-from linkstore.errors import MissingExtraError
+from linkstore.errors import MissingExtraError, SourceNotFoundError
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.copies import count_books, find_books
-from linkstore.ingest.files import SourceNotFoundError, quote_path
+from linkstore.ingest.files import quote_path
 from linkstore.ingest.html.pages import read_html_page
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, SourcePage

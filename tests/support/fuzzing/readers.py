@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fuzzing import inputs
 from linkstore.core.urls import Site, normalize_url
-from linkstore.errors import LinkStoreError
+from linkstore.errors import FetchError, LinkStoreError
 from linkstore.extract import Page
 from linkstore.extract.blocks import Block
 from linkstore.ingest.chunks import make_chunks
@@ -21,7 +21,6 @@ from linkstore.ingest.notes.frontmatter import FrontMatterError, read_front_matt
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.notes.markup import NoteIndex, find_property_links, find_targets, render_note
 from linkstore.ingest.source import UnreadablePageError
-from linkstore.ingest.web.targets import FetchError
 from linkstore.ingest.web.website import read_sitemap
 from linkstore.ingest.wiki.dump import read_pages, read_siteinfo
 from linkstore.ingest.wiki.source import read_article, read_reference

@@ -1,5 +1,6 @@
 /** The view of a whole store: pages and links, communities, hubs, orphans, and what needs attention. */
 
+import { nameCommunities } from "./communities";
 import type { Source } from "./data";
 import { count, h, message, replace } from "./dom";
 import { GraphView } from "./graphview";
@@ -15,9 +16,9 @@ const OTHER = "#999999";
 const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 
 /** Places each community on a disc, the largest in the middle, all as the seeds of a sunflower. */
-function placeCommunities(nodes: CorpusNode[]): [number, number][] {
-  const members = new Map<number, number[]>();
-  nodes.forEach((node, at) => members.set(node.community, [...(members.get(node.community) ?? []), at]));
+function placeCommunities(nodes: CorpusNode[], communities: string[]): [number, number][] {
+  const members = new Map<string, number[]>();
+  communities.forEach((community, at) => members.set(community, [...(members.get(community) ?? []), at]));
   const places: [number, number][] = [];
   let before = 0;
   [...members.values()].sort((one, other) => other.length - one.length).forEach((community, number) => {
@@ -38,6 +39,7 @@ export class CorpusView {
   private readonly legend = h("ul", { class: "legend" });
   private readonly picture = h("div", { class: "graph large" });
   private colouring = "community";
+  private communities: string[] = [];
   private text = "";
   private until = "";
 
@@ -61,6 +63,7 @@ export class CorpusView {
 
   private fill(corpus: Corpus): void {
     if (!corpus.nodes.length) return replace(this.host, message("The store is empty: index a source first."));
+    this.communities = nameCommunities(corpus);
     const fields = ["community", "folder", ...Object.keys(corpus.fields)];
     const colour = h("select", { "aria-label": "Colour by" },
       ...fields.map((name) => h("option", { value: name, selected: name === this.colouring }, name)));
@@ -74,7 +77,7 @@ export class CorpusView {
       this.markFound(corpus);
     });
     const sampled = corpus.nodes.length < corpus.pages
-      ? `${corpus.nodes.length.toLocaleString("en")} of ${count(corpus.pages, corpus.noun)} are drawn, of each community those with the highest PageRank. `
+      ? `${corpus.nodes.length.toLocaleString("en")} of ${count(corpus.pages, corpus.noun)} are drawn, those with the highest PageRank. `
       : `${count(corpus.pages, corpus.noun)}, `;
     replace(this.host,
       h("p", {}, `${sampled}${count(corpus.links, "link")}.`),
@@ -97,7 +100,7 @@ export class CorpusView {
       return h("li", { title: name }, key, h("bdi", {}, name));
     }));
     const most = Math.max(...corpus.nodes.map((node) => node.rank), 1e-12);
-    const places = placeCommunities(corpus.nodes);
+    const places = placeCommunities(corpus.nodes, this.communities);
     this.view?.stop();
     replace(this.picture);
     this.view = new GraphView(this.picture, {
@@ -128,8 +131,10 @@ export class CorpusView {
   }
 
   private chooseColours(corpus: Corpus): [(node: CorpusNode) => string, [string, string][]] {
+    const titles = new Map(corpus.nodes.map((node) => [node.id, node.title]));
+    const community = new Map(corpus.nodes.map((node, at) => [node.id, titles.get(this.communities[at] ?? "") ?? ""]));
     const value = (node: CorpusNode): string => {
-      if (this.colouring === "community") return corpus.communities.find((one) => one.number === node.community)?.name ?? "";
+      if (this.colouring === "community") return community.get(node.id) ?? "";
       if (this.colouring === "folder") return node.folder || "(top)";
       return node.fields[this.colouring] ?? "(none)";
     };

@@ -118,7 +118,6 @@ export interface CorpusNode {
   title: string;
   rank: number;
   degree: number;
-  community: number;
   folder: string;
   fields: Record<string, string>;
 }
@@ -130,7 +129,6 @@ export interface Corpus {
   links: number;
   nodes: CorpusNode[];
   edges: [number, number, number][];
-  communities: { number: number; name: string; pages: number }[];
   hubs: { kind: string; tag: string; pages: number }[];
   orphans: { count: number; first: { id: string; title: string }[] };
   degrees: number[];

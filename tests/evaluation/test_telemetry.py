@@ -108,6 +108,17 @@ def test_failures_and_empty_results_are_told_apart(store, tracing):
     assert points["linkstore.search.hits", "empty"].sum == 0
 
 
+def test_a_doubtful_result_is_told_from_a_found_one_with_its_reason(tracing):
+    with LinkStore() as store:
+        store.add_texts([f"Nails and hammers of the Romans, part {number}." for number in range(120)])
+        with watched(store, tracing):
+            store.search("hammers of the Romans")
+            hits = store.search("best pizza topping")
+    assert tracing.spans[1].attributes["linkstore.reason"] == hits.doubt
+    assert "linkstore.reason" not in tracing.spans[0].attributes
+    assert {outcome for _, outcome in tracing.points()} == {"found", "doubtful"}
+
+
 def test_the_span_is_current_while_the_search_runs_and_has_the_callers_as_parent(tracing):
     seen = []
 

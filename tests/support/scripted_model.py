@@ -20,10 +20,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 
 from linkstore.core.processes import Lock
-from linkstore.errors import ScriptError
 
 ScriptedAnswer: TypeAlias = str | AIMessage | BaseModel | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""An answer of a scripted model; see :class:`~linkstore.agents.ScriptedChatModel`."""
+"""An answer of a scripted model; see :class:`ScriptedChatModel`."""
 ScriptEntry: TypeAlias = (
     ScriptedAnswer | BaseException | type[BaseException] | Callable[[Sequence[BaseMessage]], Any]
 )
@@ -33,6 +32,10 @@ TOOL_CALL: Final = "tool_call"
 INVALID_TOOL_CALL: Final = "invalid_tool_call"
 CHUNK_LETTERS: Final = 16
 """The number of characters of a tool call's arguments in one chunk of a stream."""
+
+
+class ScriptError(Exception):
+    """A scripted model has no answer left, or one that does not fit the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,22 +1,21 @@
-"""What a watch and a checkup owe on every engine; a subclass gives the store."""
+"""What observers and a checkup owe on every engine; a subclass gives the store."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from concurrent.futures import ThreadPoolExecutor
 
 import drugs
 import pytest
 from langchain_core.documents import Document
 
-from linkstore import Link, LinkRetriever, LinkStore, add_links
+from linkstore import Link, LinkRetriever, add_links
 from linkstore.context import ContextCompiler
 from linkstore.errors import UnknownNameError
-from linkstore.evaluate import Limits, Watch, aexamine, examine
+from linkstore.evaluate import examine
 from linkstore.ingest import DocumentsSource, index
 from linkstore.store import Schema
-from linkstore.strategies import Eager, Similarity
+from linkstore.strategies import Eager
+from linkstore.strategies.observers import CompletedSearch
 
 NOTHING = {"type": "nothing"}
 CITES = Eager(kinds={"CITES"}, k=9, depth=1)
@@ -28,14 +27,21 @@ def node(id: str, of: str, *links: Link) -> Document:
     return made
 
 
-def search(store: LinkStore, found: int, empty: int) -> None:
-    for number in range(found + empty):
-        store.search(
-            f"question {number}", strategy=Similarity(k=1), filter=NOTHING if number < empty else None
-        )
+class Listening:
+    """An observer that appends each search when it ends."""
+
+    def __init__(self, ended: list[CompletedSearch]) -> None:
+        self.ended = ended
+
+    def search_begins(self, question, strategy):
+        def end(search: CompletedSearch) -> None:
+            assert (search.question, search.strategy) == (question, strategy)
+            self.ended.append(search)
+
+        return end
 
 
-class WatchCases:
+class CheckupCases:
     """Needs the fixture ``store``, empty, with the embedding of ``stores.embedding``."""
 
     @pytest.fixture
@@ -43,40 +49,9 @@ class WatchCases:
         store.add_documents(list(drugs.documents()))
         return store
 
-    @pytest.mark.parametrize(("empty", "alarmed"), [(9, False), (10, False), (11, True)])
-    def test_more_than_a_tenth_of_searches_without_a_result_is_an_alarm(self, graph, empty, alarmed):
-        with Watch(graph, window=100) as watch:
-            search(graph, 100 - empty, empty)
-            assert watch.vitals().empty == empty
-            assert [alarm.name for alarm in watch.alarms()] == (["empty"] if alarmed else [])
-            assert [one.question for one in watch.list_unanswered()] == [
-                f"question {n}" for n in range(empty)
-            ]
-            assert all(one.reason for one in watch.list_unanswered())
-
-    def test_the_window_slides_and_the_alarm_is_logged_each_time_it_begins(self, graph, caplog):
-        caplog.set_level(logging.WARNING, "linkstore.watch")
-        with Watch(graph, window=20, limits=Limits(least=20)) as watch:
-            search(graph, 17, 3)
-            assert [alarm.name for alarm in watch.alarms()] == ["empty"]
-            search(graph, 20, 0)
-            assert watch.alarms() == ()
-            assert watch.vitals().searches == 20
-            search(graph, 17, 3)
-            search(graph, 0, 1)
-        assert [record.message for record in caplog.records] == [
-            "15.0 % of the last 20 searches found nothing; the limit is 10 %"
-        ] * 2
-
     def test_every_way_to_search_is_seen_sync_and_async(self, graph):
-        asked, ended = [], []
-
-        class Listening:
-            def search_begins(self, question, strategy):
-                asked.append(question)
-                return ended.append
-
-        end, seen = graph.observe(Listening()), Watch(graph)
+        ended = []
+        end = graph.observe(Listening(ended))
         graph.search("a")
         graph.similarity_search("b")
         graph.traversal_search("c")
@@ -91,14 +66,12 @@ class WatchCases:
             graph.search("inside a running loop")
 
         asyncio.run(searches())
-        seen.close()
-        seen.close()
+        end()
         end()
         graph.search("not seen")
-        assert {*asked} == {*"abcdefgi", *(f"h{n}" for n in range(8)), "inside a running loop"}
-        assert sorted(asked) == sorted(search.question for search in ended)
-        assert seen.vitals().searches == len(asked)
-        assert seen.vitals().empty == 0
+        asked = {search.question for search in ended}
+        assert asked == {*"abcdefgi", *(f"h{n}" for n in range(8)), "inside a running loop"}
+        assert all(search.hits for search in ended)
 
     @pytest.mark.parametrize("at_the_end", [False, True])
     def test_an_observer_that_raises_fails_no_search_and_is_logged_once(self, graph, caplog, at_the_end):
@@ -112,43 +85,21 @@ class WatchCases:
                 raise RuntimeError("broken")
 
         expected = [hit.document.id for hit in graph.search("a")]
-        with Watch(graph) as before:
-            end = graph.observe(Broken())
-            with Watch(graph) as after:
-                found = graph.search("a")
-                asyncio.run(graph.asearch("a"))
-                with pytest.raises(UnknownNameError):
-                    graph.search("what?", strategy=Eager(kinds={"GOVERND_BY"}))
+        before, after = [], []
+        ends = [graph.observe(each) for each in (Listening(before), Broken(), Listening(after))]
+        found = graph.search("a")
+        asyncio.run(graph.asearch("a"))
+        with pytest.raises(UnknownNameError):
+            graph.search("what?", strategy=Eager(kinds={"GOVERND_BY"}))
+        for end in ends:
             end()
         assert [hit.document.id for hit in found] == expected
-        assert before.vitals().searches == after.vitals().searches == 3
+        assert len(before) == len(after) == 3
+        assert "GOVERNED_BY" in str(before[-1].error)
         logged = [one for one in caplog.records if one.name == "linkstore"]
         assert len(logged) == 1
         assert "Broken" in logged[0].getMessage()
         assert "RuntimeError: broken" in logged[0].exc_text
-
-    def test_what_is_kept_is_bounded_and_many_threads_may_search(self, graph):
-        with Watch(graph, window=30, kept=10) as watch, ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda _: search(graph, 3, 2), range(16)))
-            assert watch.vitals().searches == 30
-            assert len(watch.list_unanswered()) == 10
-
-    def test_a_search_that_fails_has_found_nothing_and_its_message_is_kept(self, graph):
-        with Watch(graph, limits=Limits(least=1)) as watch:
-            with pytest.raises(UnknownNameError):
-                graph.search("what?", strategy=Eager(kinds={"GOVERND_BY"}))
-            (failed,) = watch.list_unanswered()
-            assert failed.failed
-            assert "GOVERNED_BY" in failed.reason
-            assert [alarm.name for alarm in watch.alarms()] == ["empty"]
-
-    def test_the_alarms_of_a_watch_are_findings(self, graph):
-        with Watch(graph, limits=Limits(least=2)) as watch:
-            search(graph, 0, 1)
-            assert examine(graph, watch=watch).findings == ()
-            search(graph, 0, 1)
-            (found,) = examine(graph, watch=watch).findings
-            assert (found.check, found.severity, found.count) == ("searches", "alarm", 2)
 
     def test_a_clean_store_has_nothing_to_report(self, graph):
         without = examine(graph)
@@ -158,7 +109,6 @@ class WatchCases:
         clean = examine(graph)
         assert clean.findings == ()
         assert clean.healthy
-        assert asyncio.run(aexamine(graph)) == clean
         assert clean.types["regulation"].reached == drugs.REGULATIONS
         assert clean.types["drug"].leading == drugs.DRUGS
 
