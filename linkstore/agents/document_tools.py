@@ -23,15 +23,14 @@ from linkstore.agents.tool_answers import (
 )
 from linkstore.context.compiled import frame_parts
 from linkstore.core.arguments import quote_value
-from linkstore.core.arrays import Floats, make_unit_vector
+from linkstore.core.arrays import make_unit_vector
 from linkstore.core.calls import Operation, call, call_engine
 from linkstore.core.display import escape_unprintable
 from linkstore.core.documents import is_storable
-from linkstore.core.filters import parse_filter
 from linkstore.core.hits import Chain, Hit, Hits, Triple, get_page
 from linkstore.core.links import LINKS_KEY, as_link, get_links
 from linkstore.core.plans import Documents, Find, Nearest, Plan, StoredDocument, Vectors, ask, read_documents
-from linkstore.core.text import is_unicode, tokenize
+from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError, StrategyError, UnknownNameError
 from linkstore.store.documents import as_document
 from linkstore.store.misspellings import check_known_names
@@ -39,12 +38,11 @@ from linkstore.store.schema import RecordedSchema
 from linkstore.store.schema_graph import read_schema
 from linkstore.store.unanswered import record_unanswered
 from linkstore.strategies.all_paths import AllPaths
-from linkstore.strategies.base import Question, SearchOptions, Strategy
-from linkstore.strategies.called import find_called
-from linkstore.strategies.first_stage import Named
-from linkstore.strategies.names import list_choices, list_names
+from linkstore.strategies.base import SearchOptions, Strategy
+from linkstore.strategies.names import list_choices
 from linkstore.strategies.neighbours import Neighbour, find_neighbours
 from linkstore.strategies.relations import Relations
+from linkstore.strategies.resolver import resolve_name
 
 LONGEST_QUESTION: Final = 4000
 """Maximum number of characters of a question."""
@@ -328,51 +326,22 @@ def _read_one(scope: ToolScope, name: str, offset: int, most: int) -> Operation[
 
 
 def find_document(scope: ToolScope, name: str) -> Operation[Document]:
-    """Find a document by its id, else by its id in brackets, its URL, or a name that it alone has.
-
-    If no name is just so, a part of a name will do, or one with a slip of the pen, which no other document
-    has.
+    """Find a document by its id, its URL or a name: see :mod:`linkstore.strategies.resolver`.
 
     Raises:
         DocumentError: If there is no such document, or several may be meant.
     """
-    bare = name.strip().strip("[]<>").strip()
-    ids = [name, bare, bare.upper(), bare.lower()]
-    documents = yield from find_documents(scope, ids)
-    for id in ids:
-        if id in documents:
-            return documents[id]
     manifest = yield from call_engine(scope.backend, scope.backend.manifest())
-    if bare and is_unicode(bare) and manifest.dimension is not None:
-        named = yield from _find_named(scope, bare, make_unit_vector(manifest.dimension))
-        if len(named) == 1:
-            return named[0]
-        if named:
-            others = ", ".join(f"[{other.id}]" for other in named)
-            raise DocumentError(
-                f"several documents have the name {name[:200]!r}: {others}; name one by its id"
-            )
-        alike, complete = yield from scope.answer(find_called(bare))
-        if len(alike) == 1 and complete:
-            return as_document(alike[0])
-        if alike:
-            raise DocumentError(
-                f"no document has the id or name {name[:200]!r}; these have something like it in their names:"
-                f" {list_choices(alike)}; name one by its id"
-            )
+    resolution = yield from scope.answer(resolve_name(name, make_unit_vector(manifest.dimension or 1)))
+    if resolution.document is not None:
+        return as_document(resolution.document)
+    if resolution.candidates:
+        choices = list_choices(resolution.candidates)
+        raise DocumentError(f"{name[:200]!r} may mean {choices}; name one by its id")
     raise DocumentError(
         f"no document has the id or name {name[:200]!r}; take ids from the brackets in the answers of search"
         f" and follow"
     )
-
-
-def _find_named(scope: ToolScope, name: str, vector: Floats) -> Operation[list[Document]]:
-    """Return the documents with a URL or, if there are none, with just this name."""
-    placed = yield from scope.answer(_find_at_url(name, vector))
-    if placed:
-        return list(map(as_document, placed))
-    hits = yield from scope.answer(Named(k=5).plan(Question(vector=vector, text=name)))
-    return [hit.document for hit in hits if _has_name(hit.document, name)]
 
 
 def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, Document]]:
@@ -380,19 +349,6 @@ def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, 
     valid_ids = tuple(filter(is_storable, ids))
     stored = (yield from scope.answer(read_documents(valid_ids))) if valid_ids else []
     return {document.id: as_document(document) for document in stored}
-
-
-def _has_name(document: Document, name: str) -> bool:
-    """Say whether a whole name is one of a document's, or its text begins with it."""
-    words = tokenize(name)
-    leading = tokenize(document.page_content[: 2 * len(name) + 100])[: len(words)]
-    return leading == words or " ".join(words) in list_names(document.id or "", document.metadata)
-
-
-def _find_at_url(url: str, vector: Floats) -> Plan[list[StoredDocument]]:
-    """Return one of the documents with a URL. The vector does not rank them."""
-    candidates = yield from ask(Nearest(vector=vector, k=1, filter=parse_filter({"url": url})))
-    return (yield from ask(Documents(refs=candidates.refs)))
 
 
 def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentIds]:
