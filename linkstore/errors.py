@@ -75,7 +75,7 @@ class StrategyError(LinkStoreError, ValueError):
 
 
 class QueryError(LinkStoreError, ValueError):
-    """A query about links is malformed, or what it starts from is not there; the message says what to do."""
+    """A query about links is malformed, or its start is not there; the message says what to do."""
 
 
 class UnknownNameError(LinkStoreError, ValueError):

@@ -335,9 +335,14 @@ def find_document(scope: ToolScope, name: str) -> Operation[Document]:
     resolution = yield from scope.answer(resolve_name(name, make_unit_vector(manifest.dimension or 1)))
     if resolution.document is not None:
         return as_document(resolution.document)
-    if resolution.candidates:
-        choices = list_choices(resolution.candidates)
+    choices = list_choices(resolution.candidates)
+    if resolution.ambiguous:
         raise DocumentError(f"{name[:200]!r} may mean {choices}; name one by its id")
+    if choices:
+        raise DocumentError(
+            f"no document has the id or name {name[:200]!r}; these have something like it in their names:"
+            f" {choices}; name one by its id"
+        )
     raise DocumentError(
         f"no document has the id or name {name[:200]!r}; take ids from the brackets in the answers of search"
         f" and follow"

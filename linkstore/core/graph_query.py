@@ -1,4 +1,4 @@
-"""Questions about typed links, as values: where to start, which relations to follow, what to return.
+"""Questions about typed links, as values: starts, relations to follow, and what to return.
 
 A query has *branches*. Each starts from one named document, or from all of a type, and follows a path of
 *steps*. A step is a relation, which is a kind of link, followed forward or backward. ``branches`` are joined
@@ -118,19 +118,19 @@ class Step:
         return self.text if not conditions and "step" in text else {**text, **conditions}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any] | str) -> Self:
+    def from_dict(cls, value: Mapping[str, Any] | str) -> Self:
         """Make a step from what :meth:`to_dict` returned.
 
         Raises:
             QueryError: If it is something else.
         """
-        if isinstance(given, str):
-            return cls.parse(given)
-        if isinstance(given, Mapping) and "step" in given:
-            parsed, rest = cls.parse(given["step"]), {key: given[key] for key in given if key != "step"}
+        if isinstance(value, str):
+            return cls.parse(value)
+        if isinstance(value, Mapping) and "step" in value:
+            parsed, rest = cls.parse(value["step"]), {key: value[key] for key in value if key != "step"}
             _check_names("a step with a short form", rest, ("type", "where"))
             return cls(parsed.relations, parsed.backward, parsed.repeat, **rest)
-        return _make(cls, "a step", given, ("relations",))
+        return _make(cls, "a step", value, ("relations",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,17 +183,17 @@ class Branch:
     def to_dict(self) -> dict[str, Any]:
         """Return the branch as plain JSON, without what has its default."""
         path = [step.to_dict() for step in self.path] or None
-        given = {"start": self.start, "start_type": self.start_type, "path": path, "where": self.where}
-        return {name: value for name, value in given.items() if value is not None}
+        settings = {"start": self.start, "start_type": self.start_type, "path": path, "where": self.where}
+        return {name: setting for name, setting in settings.items() if setting is not None}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+    def from_dict(cls, value: Mapping[str, Any]) -> Self:
         """Make a branch from what :meth:`to_dict` returned.
 
         Raises:
             QueryError: If it is something else.
         """
-        return _make(cls, "a branch", given)
+        return _make(cls, "a branch", value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +281,10 @@ class GraphQuery:
     @property
     def filters(self) -> tuple[Filter, ...]:
         """All filters in the query."""
-        given = [self.where]
+        conditions = [self.where]
         for branch in (*self.branches, *self.but_not):
-            given += [branch.where, *(step.where for step in branch.path)]
-        return tuple(condition for condition in given if condition is not None)
+            conditions += [branch.where, *(step.where for step in branch.path)]
+        return tuple(condition for condition in conditions if condition is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the query as plain JSON, without what has its default."""
@@ -298,13 +298,13 @@ class GraphQuery:
         return query
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+    def from_dict(cls, value: Mapping[str, Any]) -> Self:
         """Make a query from what :meth:`to_dict` returned.
 
         Raises:
             QueryError: If it is something else.
         """
-        return _make(cls, "a query", given, ("branches",))
+        return _make(cls, "a query", value, ("branches",))
 
 
 def make_json_schema(
@@ -379,44 +379,44 @@ def _says_all(step: Step) -> bool:
     return (parsed.relations, parsed.backward, parsed.repeat) == (step.relations, step.backward, step.repeat)
 
 
-def _make(kind: type[T], what: str, given: object, required: Sequence[str] = ()) -> T:
+def _make(kind: type[T], what: str, value: object, required: Sequence[str] = ()) -> T:
     """Make a value from a plain object."""
-    if not isinstance(given, Mapping):
-        raise QueryError(f"{what} must be an object, not {quote_value(given)}")
-    known = [setting.name for setting in fields(kind)]  # type: ignore[arg-type]
-    _check_names(what, given, known)
+    if not isinstance(value, Mapping):
+        raise QueryError(f"{what} must be an object, not {quote_value(value)}")
+    settings = [setting.name for setting in fields(kind)]  # type: ignore[arg-type]
+    _check_names(what, value, settings)
     for name in required:
-        if name not in given:
-            raise QueryError(f"{what} needs {name!r}; it has {', '.join(map(repr, given)) or 'nothing'}")
-    return kind(**given)
+        if name not in value:
+            raise QueryError(f"{what} needs {name!r}; it has {', '.join(map(repr, value)) or 'nothing'}")
+    return kind(**value)
 
 
-def _check_names(what: str, given: Iterable[object], known: Sequence[str]) -> None:
-    for name in given:
-        if name not in known:
-            raise QueryError(f"{what} has no {quote_value(name)}; it takes {', '.join(known)}")
+def _check_names(what: str, value: Iterable[object], names: Sequence[str]) -> None:
+    for name in value:
+        if name not in names:
+            raise QueryError(f"{what} has no {quote_value(name)}; it takes {', '.join(names)}")
 
 
-def _as_tuple(name: str, given: object) -> tuple[Any, ...]:
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise QueryError(f"{name} must be a list, not {quote_value(given)}")
-    return tuple(given)
+def _as_tuple(name: str, value: object) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise QueryError(f"{name} must be a list, not {quote_value(value)}")
+    return tuple(value)
 
 
-def _as_branches(name: str, given: object) -> tuple[Branch, ...]:
-    listed = (given,) if isinstance(given, Branch) else _as_tuple(name, given)
+def _as_branches(name: str, value: object) -> tuple[Branch, ...]:
+    listed = (value,) if isinstance(value, Branch) else _as_tuple(name, value)
     if len(listed) > MAX_BRANCHES:
         raise QueryError(f"{name} may have {MAX_BRANCHES} branches, not {len(listed)}")
     return tuple(branch if isinstance(branch, Branch) else Branch.from_dict(branch) for branch in listed)
 
 
-def _check_repeat(given: object) -> tuple[int, int]:
-    ends = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
+def _check_repeat(value: object) -> tuple[int, int]:
+    ends = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else ()
     whole = all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
     if len(ends) != 2 or not whole or not 0 <= ends[0] <= ends[1] <= MAX_REPEAT or not ends[1]:
         raise QueryError(
             f"repeat must be the least and the most links in a row, such as (1, 3), up to {MAX_REPEAT}, not"
-            f" {quote_value(given)}"
+            f" {quote_value(value)}"
         )
     return ends[0], ends[1]
 

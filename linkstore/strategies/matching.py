@@ -9,43 +9,50 @@ A chain from a named document never comes back to it, and no link leads from a d
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import chain as chain_iterables
-from itertools import pairwise
+from itertools import chain as chain
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from langchain_core.documents import Document
 
 from linkstore.core import plans
-from linkstore.core.arguments import quote_value
-from linkstore.core.arrays import Floats, Ints, find_positions, is_member, sort_unique
+from linkstore.core.arrays import Floats, Ints, find_positions, sort_unique
 from linkstore.core.display import format_count
 from linkstore.core.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.core.graph_answer import GraphAnswer, GraphHit
 from linkstore.core.graph_query import Branch, GraphQuery, Step
-from linkstore.core.hits import Chain, Triple
-from linkstore.core.plans import Plan, Side, StoredDocument
+from linkstore.core.hits import Chain
+from linkstore.core.plans import Plan, Side
 from linkstore.errors import QueryError
 from linkstore.strategies.base import Question
+from linkstore.strategies.conditions import (
+    MAX_READ,
+    Test,
+    count_values,
+    describe_filter,
+    explain_test,
+    join_tests,
+    list_fields,
+    make_validity_filter,
+    rank_value,
+    select_passing,
+)
 from linkstore.strategies.names import list_choices
 from linkstore.strategies.resolver import resolve_name
 from linkstore.strategies.results import LinkTexts
-from linkstore.strategies.traversal import NO_REFS, Edges, follow_links
+from linkstore.strategies.traversal import NO_REFS, follow_links
+from linkstore.strategies.walks import Layer, list_way, make_chain, trace_ways
 
 MAX_NODES: Final = 100_000
 """How many documents a step of a query may lead to, by default."""
 MAX_SECONDS: Final = 10.0
 """For how many seconds a query follows links, by default."""
-_MAX_READ: Final = 1_000
-"""How many documents are read for the values that they have."""
-_MAX_VALUES: Final = 8
-_MAX_SHOWN: Final = 60
-"""Characters of a value that a reason shows."""
+_MAX_LISTED: Final = 16
+"""How many relations a reason lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,72 +76,23 @@ class MatchSettings:
     deadline: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layer:
-    """Documents that a branch leads to.
-
-    Args:
-        refs: (n,) ascending.
-        length: (n,) number of links of the shortest chain to each.
-        before: The layers that it was made of, by position.
-        edges: The links from the one before to it, with positions in that as sources; None: it has the
-            documents of several layers.
-    """
-
-    refs: Ints
-    length: Ints
-    before: tuple[int, ...] = ()
-    edges: Edges | None = None
-
-    def take(self, kept: Any) -> _Layer:
-        """Return the layer with only the chosen documents."""
-        return replace(self, refs=self.refs[kept], length=self.length[kept])
-
-
 @dataclass(slots=True, kw_only=True)
 class _Walk:
-    """How a branch went: its layers, the last of which has what it leads to, and why it led nowhere."""
+    """How a branch went: its layers, of which the last one has its ends, or why it led nowhere."""
 
     branch: Branch
     name: str
     start: str | None = None
-    layers: list[_Layer] = field(default_factory=list)
+    layers: list[Layer] = field(default_factory=list)
     reason: str | None = None
 
     @property
     def refs(self) -> Ints:
         return self.layers[-1].refs if self.layers else NO_REFS
 
-    def add(self, layer: _Layer) -> int:
+    def add(self, layer: Layer) -> int:
         self.layers.append(layer)
         return len(self.layers) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Test:
-    """A condition on documents, as a reason names it, and the fields whose values it then shows."""
-
-    condition: Condition
-    text: str
-    fields: tuple[str, ...]
-
-
-def make_validity_filter(as_of: str, valid_from: str, valid_until: str) -> Filter:
-    """Return the filter for what is valid on a date.
-
-    Bounds may be years, as strings or numbers, months, dates, or dates with a time.
-    """
-    year = int(as_of[:4])
-    bounds = {
-        valid_from: [{"$lte": f"{as_of}~"}, {"$lte": year}],  # "~" is behind what follows a date
-        valid_until: [{"$gte": as_of}, {"$in": [as_of[:4], as_of[:7]]}, {"$gte": year}],
-    }
-    return {
-        "$and": [
-            {"$or": [{name: {"$exists": False}}, {name: None}, *({name: test} for test in tests)]}
-            for name, tests in bounds.items()
-        ]
-    }
 
 
 def match_query(query: GraphQuery, settings: MatchSettings) -> Plan[GraphAnswer]:
@@ -154,11 +112,11 @@ class _Matcher:
         self._query = query
         self._settings = settings
         self._limits: dict[str, None] = {}
-        self._valid, self._valid_tests = EVERYTHING, list[_Test]()
+        self._valid, self._valid_tests = EVERYTHING, list[Test]()
         if query.as_of is not None:
             fields = settings.valid_from, settings.valid_until
             self._valid = parse_filter(make_validity_filter(query.as_of, *fields))
-            self._valid_tests = [_Test(self._valid, f"valid on {query.as_of}", fields)]
+            self._valid_tests = [Test(self._valid, f"valid on {query.as_of}", fields)]
 
     def plan(self) -> Plan[GraphAnswer]:
         walks = []
@@ -184,7 +142,7 @@ class _Matcher:
         """Follow a branch."""
         walk = _Walk(branch=branch, name=f"{name} ({branch})")
         first = yield from self._find_starts(walk)
-        at = walk.add(_Layer(refs=first, length=np.zeros(len(first), dtype=np.int64)))
+        at = walk.add(Layer(refs=first, length=np.zeros(len(first), dtype=np.int64)))
         exclude = first if branch.start is not None else NO_REFS
         for number, step in enumerate(branch.path, 1):
             if not len(walk.refs):
@@ -196,14 +154,14 @@ class _Matcher:
             at = end
         return walk
 
-    def _list_tests(self, type: str | None, where: Filter | None) -> list[_Test]:
+    def _list_tests(self, type: str | None, where: Filter | None) -> list[Test]:
         """Return the conditions on documents at some place: type, validity, filter."""
         tests = list(self._valid_tests)
         if type is not None:
             condition = parse_filter({self._settings.type_field: type})
-            tests.insert(0, _Test(condition, f"of type {type}", (self._settings.type_field,)))
+            tests.insert(0, Test(condition, f"of type {type}", (self._settings.type_field,)))
         if where:
-            tests.append(_Test(parse_filter(where), _describe_filter(where), tuple(_list_fields(where))))
+            tests.append(Test(parse_filter(where), describe_filter(where), tuple(list_fields(where))))
         return tests
 
     def _find_starts(self, walk: _Walk) -> Plan[Ints]:
@@ -211,7 +169,7 @@ class _Matcher:
         tests = self._list_tests(branch.start_type, branch.where)
         if branch.start is None:
             most = self._settings.max_nodes
-            nearest = plans.Nearest(vector=self._settings.vector, k=most + 1, filter=_join(tests))
+            nearest = plans.Nearest(vector=self._settings.vector, k=most + 1, filter=join_tests(tests))
             refs = (yield from plans.ask(nearest)).refs
             if len(refs) > most:
                 self._note_limit(f"{walk.name} starts from more than max_nodes={most:,} documents")
@@ -220,7 +178,7 @@ class _Matcher:
             return sort_unique(refs[:most])
         walk.start = yield from self._resolve_start(branch)
         refs = (yield from plans.ask(plans.Find(ids=(walk.start,)))).refs
-        kept = yield from _select(refs, tests)
+        kept = yield from select_passing(refs, tests)
         if not len(kept):
             walk.reason = f"{walk.name}: {(yield from self._explain_tests(refs, tests))}"
         return kept
@@ -229,13 +187,15 @@ class _Matcher:
         """Return the id of the document that the start of a branch means."""
         name, type_name = branch.start or "", branch.start_type
         typed = self._list_types(type_name)
-        resolution = yield from resolve_name(name, self._settings.vector, _join(typed))
+        resolution = yield from resolve_name(
+            name, self._settings.vector, join_tests(typed), self._settings.type_field
+        )
         if resolution.document is not None:
             return resolution.document.id
         called = f"document of type {type_name}" if type_name else "document"
         choices = resolution.candidates
         if not choices and type_name:
-            other = yield from resolve_name(name, self._settings.vector)
+            other = yield from resolve_name(name, self._settings.vector, type_field=self._settings.type_field)
             choices = (other.document,) if other.document else other.candidates
         if choices:
             what = "may mean" if resolution.candidates else f"is the name of no {called}, but there are"
@@ -245,11 +205,11 @@ class _Matcher:
             f"no {called} has the id or name {name[:200]!r}; search for it, or start from all of a type"
         )
 
-    def _list_types(self, type: str | None) -> list[_Test]:
+    def _list_types(self, type: str | None) -> list[Test]:
         return [test for test in self._list_tests(type, None) if test not in self._valid_tests]
 
     def _take_step(
-        self, walk: _Walk, at: int, step: Step, exclude: Ints, tests: Sequence[_Test], *, links: bool = True
+        self, walk: _Walk, at: int, step: Step, exclude: Ints, tests: Sequence[Test], *, links: bool = True
     ) -> Plan[int]:
         """Follow a step from a layer, and return the layer that it leads to.
 
@@ -263,7 +223,7 @@ class _Matcher:
         """
         low, high = step.repeat
         valid = self._valid if links else EVERYTHING
-        condition = _join(tests) if high == 1 else valid
+        condition = join_tests(tests) if high == 1 else valid
         reached, seen, place = ([at] if low == 0 else []), (walk.layers[at].refs if low == 0 else NO_REFS), at
         for depth in range(1, high + 1):
             layer = yield from self._follow(walk, place, step, condition, valid, exclude)
@@ -277,9 +237,9 @@ class _Matcher:
                 reached.append(place)
         end = self._merge(walk, reached)
         if high > 1 or low == 0:
-            kept = yield from _select(walk.layers[end].refs, tests)
+            kept = yield from select_passing(walk.layers[end].refs, tests)
             end = walk.add(
-                _Layer(
+                Layer(
                     refs=kept,
                     length=walk.layers[end].length[find_positions(kept, walk.layers[end].refs)],
                     before=(end,),
@@ -289,12 +249,12 @@ class _Matcher:
 
     def _follow(
         self, walk: _Walk, at: int, step: Step, condition: Condition, valid: Condition, exclude: Ints
-    ) -> Plan[_Layer]:
+    ) -> Plan[Layer]:
         """Follow links of a step once."""
         before, most = walk.layers[at], self._settings.max_nodes
         if self._is_late():
             self._note_limit(f"{walk.name} was not followed to its end: the time was up")
-            return _Layer(refs=NO_REFS, length=NO_REFS)
+            return Layer(refs=NO_REFS, length=NO_REFS)
         leave: Side = "in" if step.backward else "out"
         hop = yield from follow_links(
             before.refs,
@@ -316,7 +276,7 @@ class _Matcher:
             edges = edges.take(find_positions(edges.target, refs) >= 0)
         length = np.full(len(refs), np.iinfo(np.int64).max)
         np.minimum.at(length, find_positions(edges.target, refs), before.length[edges.source] + 1)
-        return _Layer(refs=refs, length=length, before=(at,), edges=edges)
+        return Layer(refs=refs, length=length, before=(at,), edges=edges)
 
     @staticmethod
     def _merge(walk: _Walk, layers: Sequence[int]) -> int:
@@ -328,7 +288,7 @@ class _Matcher:
         length = np.full(len(refs), np.iinfo(np.int64).max)
         for part in parts:
             np.minimum.at(length, find_positions(part.refs, refs), part.length)
-        return walk.add(_Layer(refs=refs, length=length, before=tuple(layers)))
+        return walk.add(Layer(refs=refs, length=length, before=tuple(layers)))
 
     def _is_late(self) -> bool:
         return monotonic() > self._settings.deadline
@@ -348,32 +308,32 @@ class _Matcher:
             if not reason:
                 reason = f"{format_count(len(there), 'document')}, 0 by links valid on {self._query.as_of}"
             return f"{before} before; {reason}"
-        refs, kinds = walk.layers[at].refs[:_MAX_READ], []
+        refs, kinds = walk.layers[at].refs[:MAX_READ], []
         sides: tuple[Side, Side] = ("out", "in")
         for side, mark in zip(sides, ("", "<"), strict=True):
             own = yield from plans.ask(plans.Groups(refs=refs, side=side))
             kinds += [f"{mark}{own.kinds[kind]}" for kind in np.unique(own.kind).tolist()]
-        here = f"; links here: {', '.join(sorted(kinds)[: 2 * _MAX_VALUES])}" if kinds else ""
+        here = f"; links here: {', '.join(sorted(kinds)[:_MAX_LISTED])}" if kinds else ""
         return f"{before} before, 0 after{here}"
 
-    def _explain_no_start(self, tests: Sequence[_Test]) -> Plan[str]:
+    def _explain_no_start(self, tests: Sequence[Test]) -> Plan[str]:
         """Say why no document passes the tests of a start without a name."""
         there = NO_REFS
         for at in range(len(tests) + 1):
-            fetch = plans.Nearest(vector=self._settings.vector, k=_MAX_READ, filter=_join(tests[:at]))
+            fetch = plans.Nearest(vector=self._settings.vector, k=MAX_READ, filter=join_tests(tests[:at]))
             kept = (yield from plans.ask(fetch)).refs
             if not len(kept):
-                return (yield from _explain_test(there, tests[:at])) if at else "there is no document"
+                return (yield from explain_test(there, tests[:at])) if at else "there is no document"
             there = kept
         return "there is no document"
 
-    def _explain_tests(self, refs: Ints, tests: Sequence[_Test]) -> Plan[str]:
-        """Say which test no document passes that passes the ones before; "" if some pass all."""
+    def _explain_tests(self, refs: Ints, tests: Sequence[Test]) -> Plan[str]:
+        """Describe the first test that leaves no document; "" if some pass all."""
         there = refs
         for at, test in enumerate(tests, 1):
-            kept = yield from _select(there, [test])
+            kept = yield from select_passing(there, [test])
             if not len(kept):
-                return (yield from _explain_test(there, tests[:at]))
+                return (yield from explain_test(there, tests[:at]))
             there = kept
         return ""
 
@@ -392,7 +352,7 @@ class _Matcher:
         if not len(kept):
             return kept, f"{format_count(len(refs), 'document')}, and but_not leads to each"
         tests = self._list_tests(self._query.result_type, self._query.where)
-        results = yield from _select(kept, tests)
+        results = yield from select_passing(kept, tests)
         if not len(results):
             return results, f"the results: {(yield from self._explain_tests(kept, tests))}"
         return results, None
@@ -403,7 +363,7 @@ class _Matcher:
             return GraphAnswer(starts={})
         if query.field is not None:
             documents = yield from plans.ask(plans.Documents(refs=refs))
-            counts = _count_values(documents, query.field)
+            counts = count_values(documents, query.field)
             if query.returns == "groups":
                 ordered = sorted(counts.items(), key=lambda item: (-item[1][1], item[0]))
                 groups = tuple((value, count) for _, (value, count) in ordered[: query.limit])
@@ -436,195 +396,18 @@ class _Matcher:
         documents = yield from plans.ask(plans.Documents(refs=refs))
         by_id = sorted(range(len(refs)), key=lambda at: documents[at].id)
         having = [at for at in by_id if name in documents[at].metadata]
-        having.sort(key=lambda at: _rank_value(documents[at].metadata[name]), reverse=query.descending)
+        having.sort(key=lambda at: rank_value(documents[at].metadata[name]), reverse=query.descending)
         lacking = [at for at in by_id if name not in documents[at].metadata]
         return refs[[*having, *lacking][: query.limit]]
 
     def _make_chains(self, walk: _Walk, chosen: Ints) -> Plan[dict[int, Chain]]:
         """Return a shortest chain of a branch to each of the documents that it leads to."""
         ends = chosen[find_positions(chosen, walk.refs) >= 0]
-        parents = yield from _trace(walk.layers, ends)
+        parents = yield from trace_ways(walk.layers, ends)
         last = len(walk.layers) - 1
-        ways = {end: _list_way(parents, last, end) for end in ends.tolist()}
+        ways = {end: list_way(parents, last, end) for end in ends.tolist()}
         refs = sort_unique(np.array([ref for way in ways.values() for ref, _ in way], dtype=np.int64))
         stored = yield from plans.ask(plans.Documents(refs=refs))
         documents = dict(zip(refs.tolist(), stored, strict=True))
         texts = LinkTexts(documents, Question(vector=self._settings.vector, link_filter=self._valid))
-        return {end: _make_chain(way, documents, texts) for end, way in ways.items()}
-
-
-Arrival = tuple[tuple[str, str], bool] | None
-"""The (kind, tag) of the link that led to a document, and whether it was followed forward."""
-Parents = Mapping[tuple[int, int], tuple[int, int, Arrival]]
-"""For a (layer, document), the layer and document before it, and the link between them."""
-
-
-def _trace(layers: Sequence[_Layer], ends: Ints) -> Plan[Parents]:
-    """Choose the way to each of some documents of the last layer, by the least ids of those before."""
-    parents: dict[tuple[int, int], tuple[int, int, Arrival]] = {}
-    needed: list[set[int]] = [set() for _ in layers]
-    if layers:
-        needed[-1] = set(ends.tolist())
-    for at in range(len(layers) - 1, 0, -1):
-        layer = layers[at]
-        refs = np.array(sorted(needed[at]), dtype=np.int64)
-        if not len(refs):
-            continue
-        if layer.edges is None:
-            for ref, source in _choose_layers(layers, layer, refs).items():
-                parents[at, ref] = source, ref, None
-                needed[source].add(ref)
-            continue
-        before = layers[layer.before[0]]
-        edges = layer.edges.take(is_member(layer.edges.target, refs))
-        shortest = before.length[edges.source] + 1 == layer.length[find_positions(edges.target, layer.refs)]
-        edges = edges.take(shortest)
-        sources = before.refs[edges.source]
-        once, place = np.unique(sources, return_inverse=True)
-        ids = yield from plans.ask(plans.Ids(refs=once))
-        groups, group = np.unique(edges.group, return_inverse=True)
-        tags = yield from plans.ask(plans.Tags(groups=groups))
-        best: dict[int, tuple[Any, ...]] = {}
-        rows = zip(
-            *(column.tolist() for column in (edges.target, sources, place, group, edges.forward)), strict=True
-        )
-        for target, source, of_id, of_tag, forward in rows:
-            way = (ids[of_id], tags[of_tag], not forward, source)
-            if target not in best or way < best[target]:
-                best[target] = way
-        for target, (_, tag, backward, source) in best.items():
-            parents[at, target] = layer.before[0], source, (tag, not backward)
-            needed[layer.before[0]].add(source)
-    return parents
-
-
-def _choose_layers(layers: Sequence[_Layer], layer: _Layer, refs: Ints) -> dict[int, int]:
-    """Return for each document of a layer of several ones that which has it with the shortest chain."""
-    chosen: dict[int, int] = {}
-    lengths = dict(zip(layer.refs.tolist(), layer.length.tolist(), strict=True))
-    for source in layer.before:
-        own = layers[source]
-        place = find_positions(refs, own.refs)
-        for ref, at in zip(refs.tolist(), place.tolist(), strict=True):
-            if at >= 0 and own.length[at] == lengths[ref]:
-                chosen.setdefault(ref, source)
-    return chosen
-
-
-def _list_way(parents: Parents, layer: int, ref: int) -> list[tuple[int, Arrival]]:
-    """Return the documents of a chain from its start, each with the link that led to it."""
-    way: list[tuple[int, Arrival]] = []
-    while (layer, ref) in parents:
-        before, source, arrival = parents[layer, ref]
-        if arrival is not None:
-            way.append((ref, arrival))
-        layer, ref = before, source
-    return [(ref, None), *reversed(way)]
-
-
-def _make_chain(
-    way: Sequence[tuple[int, Arrival]], documents: Mapping[int, StoredDocument], texts: LinkTexts
-) -> Chain:
-    triples = []
-    for (before, _), (ref, arrival) in pairwise(way):
-        assert arrival is not None
-        tag, forward = arrival
-        subject, object_ = (before, ref) if forward else (ref, before)
-        triples.append(
-            Triple(
-                subject=documents[subject].id,
-                kind=tag[0],
-                object=documents[object_].id,
-                label=texts.label(tag, subject, object_),
-                data=texts.data(tag, subject),
-            )
-        )
-    return Chain(documents[way[0][0]].id, tuple(triples))
-
-
-def _join(tests: Iterable[_Test]) -> Condition:
-    return reduce(Condition.__and__, (test.condition for test in tests), EVERYTHING)
-
-
-def _select(refs: Ints, tests: Sequence[_Test]) -> Plan[Ints]:
-    """Return the documents that pass all tests."""
-    for test in tests:
-        if len(refs):
-            passing = yield from plans.ask(plans.Matching(refs=refs, filter=test.condition))
-            refs = refs[passing]
-    return refs
-
-
-def _explain_test(refs: Ints, tests: Sequence[_Test]) -> Plan[str]:
-    """Say that none of the documents that pass all tests but the last pass it, and what values they have."""
-    values = yield from _list_values(refs, tests[-1].fields)
-    count = (
-        f"{_MAX_READ:,} or more documents" if len(refs) == _MAX_READ else format_count(len(refs), "document")
-    )
-    before = " ".join([count, *(test.text for test in tests[:-1])])
-    return f"{before}, 0 {tests[-1].text}; {values}"
-
-
-def _list_values(refs: Ints, fields: Sequence[str]) -> Plan[str]:
-    """List the commonest values of some fields, in words."""
-    documents = yield from plans.ask(plans.Documents(refs=refs[:_MAX_READ]))
-    texts = []
-    for name in dict.fromkeys(fields):
-        counts = sorted(_count_values(documents, name).values(), key=lambda entry: -entry[1])
-        shown = ", ".join(quote_value(value)[:_MAX_SHOWN] for value, _ in counts[:_MAX_VALUES])
-        more = len(counts) - _MAX_VALUES
-        more_text = f" and {more} more" if more > 0 else ""
-        texts.append(f"values of {name!r} here: {shown or 'none'}{more_text}")
-    return "; ".join(texts)
-
-
-def _count_values(documents: Iterable[StoredDocument], name: str) -> dict[Any, tuple[Any, int]]:
-    """Count the values of a field, of a list each member, by a key that orders them."""
-    values: dict[Any, Any] = {}
-    counts: Counter[Any] = Counter()
-    for document in documents:
-        if name in document.metadata:
-            value = document.metadata[name]
-            for item in value if isinstance(value, list) else [value]:
-                values.setdefault(key := _rank_value(item), item)
-                counts[key] += 1
-    return {key: (values[key], count) for key, count in counts.items()}
-
-
-def _rank_value(value: Any) -> tuple[int, float, str]:
-    """Return a key that orders values: numbers, then strings, then others."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return 0, value, ""
-    return (1, 0, value) if isinstance(value, str) else (2, 0, repr(value))
-
-
-def _list_fields(where: Filter) -> Iterator[str]:
-    """Yield the fields that a filter names."""
-    for name, value in where.items():
-        if name in ("$and", "$or"):
-            yield from chain_iterables.from_iterable(map(_list_fields, value))
-        elif name == "$not":
-            yield from _list_fields(value)
-        else:
-            yield name
-
-
-_WORDS: Final[Mapping[str, Callable[[str, str], str]]] = {
-    "$ne": lambda name, value: f"with another {name} than {value}",
-    "$gt": lambda name, value: f"with {name} > {value}",
-    "$gte": lambda name, value: f"with {name} >= {value}",
-    "$lt": lambda name, value: f"with {name} < {value}",
-    "$lte": lambda name, value: f"with {name} <= {value}",
-}
-
-
-def _describe_filter(where: Filter) -> str:
-    """Describe a filter in words, if it is a simple one."""
-    ((name, value), *more) = where.items()
-    if isinstance(value, Mapping) and len(value) == 1:
-        ((operator, operand),) = value.items()
-        if operator in _WORDS and not more:
-            return _WORDS[operator](name, quote_value(operand))
-    elif not more and not name.startswith("$"):
-        return f"with {name} {quote_value(value)}"
-    return f"with {quote_value(dict(where))}"
+        return {end: make_chain(way, documents, texts) for end, way in ways.items()}

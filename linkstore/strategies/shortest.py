@@ -108,9 +108,9 @@ class _Search:
 
     def find(self) -> Plan[list[Path]]:
         """Return the paths, the shortest first."""
-        found = yield from plans.ask(plans.Find(ids=(self._start, self._end)))
-        names = yield from plans.ask(plans.Ids(refs=found.refs))
-        self._refs = dict(zip(names, found.refs.tolist(), strict=True))
+        both = yield from plans.ask(plans.Find(ids=(self._start, self._end)))
+        ids = yield from plans.ask(plans.Ids(refs=both.refs))
+        self._refs = dict(zip(ids, both.refs.tolist(), strict=True))
         paths: list[Path] = []
         hops = 0
         while all(self._frontier):
@@ -161,8 +161,8 @@ class _Search:
             subject, object_ = (here, there) if forward else (there, here)
             kind, tag = tags[of_tag]
             link = _Link(length, kind, tag, subject, object_)
-            for one, other in ((here, there), (there, here)):
-                own = self._links.setdefault(one, {})
+            for source_id, other in ((here, there), (there, here)):
+                own = self._links.setdefault(source_id, {})
                 own[other] = min(link, own.get(other, link))
 
     def describe(self, paths: Sequence[Path]) -> Plan[ShortestPaths]:
@@ -216,7 +216,7 @@ def _find_simple_paths(links: Adjacency, start: str, end: str, k: int) -> Iterat
     if first is None:
         return
     yielded: list[Path] = []
-    known, waiting = {first}, [(measure(links, first), first)]
+    made, waiting = {first}, [(measure(links, first), first)]
     while waiting and len(yielded) < k:
         _, path = heapq.heappop(waiting)
         yielded.append(path)
@@ -225,8 +225,8 @@ def _find_simple_paths(links: Adjacency, start: str, end: str, k: int) -> Iterat
             root = path[: at + 1]
             taken = {other[at + 1] for other in yielded if other[: at + 1] == root}
             spur = _find_path(links, root, end, distance, taken)
-            if spur is not None and spur not in known:
-                known.add(spur)
+            if spur is not None and spur not in made:
+                made.add(spur)
                 heapq.heappush(waiting, (measure(links, spur), spur))
 
 
