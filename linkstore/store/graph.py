@@ -11,7 +11,9 @@ from linkstore.core.arrays import make_unit_vector
 from linkstore.core.calls import Operation, arun, call_engine, call_plan, run
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.graph_answer import GraphAnswer, ShortestPaths
-from linkstore.core.graph_query import GraphQuery
+from linkstore.core.graph_query import Branch as Branch
+from linkstore.core.graph_query import GraphQuery as GraphQuery
+from linkstore.core.graph_query import Step as Step
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import Backend
 from linkstore.errors import StrategyError

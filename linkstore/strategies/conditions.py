@@ -90,8 +90,8 @@ def _list_values(refs: Ints, fields: Sequence[str]) -> Plan[str]:
     documents = yield from plans.ask(plans.Documents(refs=refs[:MAX_READ]))
     texts = []
     for name in dict.fromkeys(fields):
-        counts = sorted(count_values(documents, name).values(), key=lambda entry: -entry[1])
-        shown = ", ".join(quote_value(value)[:_MAX_SHOWN] for value, _ in counts[:_MAX_VALUES])
+        counts = sorted(count_values(documents, name).items(), key=lambda item: (-item[1][1], item[0]))
+        shown = ", ".join(quote_value(value)[:_MAX_SHOWN] for _, (value, _) in counts[:_MAX_VALUES])
         more = len(counts) - _MAX_VALUES
         more_text = f" and {more} more" if more > 0 else ""
         texts.append(f"values of {name!r} here: {shown or 'none'}{more_text}")

@@ -26,7 +26,7 @@ from linkstore.core.filters import EVERYTHING, Condition, Filter, parse_filter
 from linkstore.core.graph_answer import GraphAnswer, GraphHit
 from linkstore.core.graph_query import Branch, GraphQuery, Step
 from linkstore.core.hits import Chain
-from linkstore.core.plans import Plan, Side
+from linkstore.core.plans import Plan, Side, StoredDocument
 from linkstore.errors import QueryError
 from linkstore.strategies.base import Question
 from linkstore.strategies.conditions import (
@@ -192,6 +192,9 @@ class _Matcher:
         )
         if resolution.document is not None:
             return resolution.document.id
+        able = yield from self._select_able(resolution.candidates, branch)
+        if len(able) == 1:
+            return able[0]
         called = f"document of type {type_name}" if type_name else "document"
         choices = resolution.candidates
         if not choices and type_name:
@@ -204,6 +207,28 @@ class _Matcher:
         raise QueryError(
             f"no {called} has the id or name {name[:200]!r}; search for it, or start from all of a type"
         )
+
+    def _select_able(self, candidates: Sequence[StoredDocument], branch: Branch) -> Plan[list[str]]:
+        """Select the candidates for a start whose type alone the first step leads on from."""
+        step = branch.path[0] if branch.path else None
+        if not candidates or step is None or step.repeat[0] == 0:
+            return []
+        ids = tuple(document.id for document in candidates)
+        refs = (yield from plans.ask(plans.Find(ids=ids))).refs
+        leave: Side = "in" if step.backward else "out"
+        groups = plans.Groups(refs=refs, side=leave, kinds=frozenset(step.relations))
+        able = np.unique((yield from plans.ask(groups)).document)
+        able_ids = set((yield from plans.ask(plans.Ids(refs=refs[able]))))
+        types = {
+            document.metadata.get(self._settings.type_field)
+            for document in candidates
+            if document.id in able_ids
+        }
+        return [
+            document.id
+            for document in candidates
+            if document.metadata.get(self._settings.type_field) in types
+        ]
 
     def _list_types(self, type: str | None) -> list[Test]:
         return [test for test in self._list_tests(type, None) if test not in self._valid_tests]

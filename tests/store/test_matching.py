@@ -230,3 +230,11 @@ def test_the_json_schema_takes_queries_and_nothing_else() -> None:
     ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, schema)
+
+
+def test_the_first_step_decides_between_types_of_one_name(ships: LinkStore) -> None:
+    ships.add_documents([SHIPS.document("Flag", "f2", "A flag.", metadata={"title": "MS Boreas"})])
+    answer = ships.match(GraphQuery(Branch("Boreas", path="FLIES")))
+    assert (answer.starts, answer.ids) == ({"Boreas": "s2"}, ("f1",))
+    with pytest.raises(QueryError, match=r"\[f2\] MS Boreas \(Flag\), \[s2\] MV Boreas \(Ship\)"):
+        ships.match(GraphQuery(Branch("Boreas")))
