@@ -134,7 +134,7 @@ def _load(folder: Path, seed: int, names: str | None) -> Iterator[Dom]:
 
 def _measure(graph: Dom, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     with LinkStore.open(":memory:", get_embedding(options.embedding)) as store:
-        store.set_schema(graph.schema)
+        store.schema.set(graph.schema)
         store.add_documents(graph.docs)
         for name, contender in _make_contenders(store, graph).items():
             answers = [(question, contender(question)) for question in graph.questions]

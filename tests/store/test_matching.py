@@ -25,7 +25,7 @@ SHIPS = Schema(
 @pytest.fixture
 def ships() -> LinkStore:
     store = LinkStore()
-    store.set_schema(SHIPS)
+    store.schema.set(SHIPS)
     make = SHIPS.document
     store.add_documents(
         [
@@ -51,7 +51,7 @@ def ships() -> LinkStore:
 def test_answers_are_those_of_an_oracle(seed: int, schema: Schema | None) -> None:
     with LinkStore() as store:
         if schema:
-            store.set_schema(schema, "warn")
+            store.schema.set(schema, "warn")
         check_queries(store, seed, 20, store.match)
 
 

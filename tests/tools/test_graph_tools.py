@@ -180,7 +180,7 @@ class TestTypes:
 
     def test_the_description_tells_nothing_that_the_filter_hides(self):
         with LinkStore() as store:
-            store.set_schema(harbour.SCHEMA)
+            store.schema.set(harbour.SCHEMA)
             store.add_documents(harbour.harbour(status=("B7", "K2")))
             (match,) = (tool for tool in graph_tools(store, filter={"type": "Ship"}) if tool.name == "match")
         assert "B7" not in match.description
