@@ -1,170 +1,244 @@
-"""Questions whose answer is where two typed relations meet, asked of similarity, the tool, and a peer.
+"""Questions over typed graphs: queries written by hand, the default search, the tool, and a peer.
 
-Run: ``python benchmarks/graphs.py [--graph-seed 7] [--graphs drugs,laws]``. ``_graph_worlds.py`` makes the
-    graphs: drugs, laws and packages, each with 200 questions in five wordings. Another file with a dict
-    ``WORLDS`` of functions from a seed to a :class:`World` is measured with ``--worlds FILE``. In %: the
-    first result is right; of the right documents, those among the 8 results; and how many documents a
-    question are wrongly said to be where relations meet. Contenders: similarity; ``search`` of an agent's
-    tools with a model that only passes on the question; the same with types filled in;
-    langchain-graph-retriever (its Eager strategy, the same embedding). ``--by-wording`` shows each wording
-    apart.
+Run: ``python benchmarks/graphs.py --data DIR [--graph-seed 5] [--graphs org,oss]``. Each Python file of DIR
+    that makes a ``Dom`` is a graph with questions; its argument is the seed. The benchmark gives it ``Dom``::
+
+        from dom import Dom
+
+        d = Dom("harbour", "ships and ports", ["Ship", "Flag"], [("FLIES", "Ship", "Flag")])
+        d.node("Flag", "f1", "Malvania.", title="Malvania")
+        d.node("Ship", "s1", "A tanker.", [("FLIES", "f1")], name="MV Aurora")
+        d.q("one relation", "Which flag does the Aurora fly?", {"f1"}, query={"branches": [...]})
+        d.run()
+
+    A question has a category, its words, the ids of all right documents (none: nothing is right) and, if
+    somebody wrote it, a query as JSON. In %: the first result is right; of the right documents, those among
+    the first 8. And how many results a question are claimed wrongly: of a query, all that are not right; a
+    search claims nothing. Contenders: the queries; the default search; the tool ``search`` with the type of
+    the results; langchain-graph-retriever (its Eager strategy, the same embedding), if it is installed.
+    ``--by-category`` shows each category apart, ``--show N`` the first wrong answers.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import runpy
+import sys
+import types
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import _graph_worlds
-from _graph_worlds import GraphQuestion, World
-from _report import add_output, listed
+from _report import add_data, add_output, listed
+from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.agents import graph_tools
 from linkstore.embeddings import get_embedding
-from linkstore.strategies import Similarity
+from linkstore.errors import LinkStoreError
+from linkstore.store import Relation, Schema
 
 RESULTS = 8
-Answer = tuple[Sequence[str], Sequence[str]]
-"""The ids of the results, and of the documents where relations are said to meet."""
-Contender = Callable[[GraphQuestion], Answer]
+Answer = tuple[Sequence[str], bool]
+"""The ids of the results, and whether all of them are claimed to be right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphQuestion:
+    """A question, the ids that answer it, and the query for it if there is one."""
+
+    category: str
+    text: str
+    gold: frozenset[str]
+    query: Mapping[str, Any] | None
+
+
+Contender = Callable[[GraphQuestion], Answer | None]
+"""Answers a question, or returns None for one that it is not asked."""
+
+
+class Dom:
+    """A graph with questions, as the files of a data set make it."""
+
+    made: list[Dom]
+
+    def __init__(
+        self, name: str, about: str, types: Sequence[str], relations: Sequence[tuple[Any, Any, Any]]
+    ) -> None:
+        self.name, self.about = name, about
+        self.schema = Schema(
+            types=frozenset(types), relations=tuple(Relation(*relation) for relation in relations)
+        )
+        self.docs: list[Document] = []
+        self.questions: list[GraphQuestion] = []
+
+    def node(self, type: str, id: str, text: str, links: Iterable[Any] = (), **metadata: Any) -> None:
+        """Add a document."""
+        self.docs.append(self.schema.document(type, id, text, list(links), metadata=metadata))
+
+    def q(
+        self,
+        category: str,
+        text: str,
+        gold: Iterable[str],
+        meet: bool = True,
+        *,
+        query: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add a question."""
+        self.questions.append(GraphQuestion(category=category, text=text, gold=frozenset(gold), query=query))
+
+    def run(self, verbose: bool = False) -> None:
+        """Take part in the benchmark."""
+        self.made.append(self)
 
 
 def main() -> None:
     """Fill a store with each graph, ask all contenders, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--graph-seed", type=int, default=0, help="makes other graphs (default 0)")
-    parser.add_argument("--graphs", help="some of them, by name (default all)")
-    parser.add_argument("--worlds", metavar="FILE", help="take the graphs from this file")
+    add_data(parser)
+    parser.add_argument("--graph-seed", type=int, default=5, help="makes other graphs (default 5)")
+    parser.add_argument("--graphs", help="some of the files, by name (default all that have questions)")
     parser.add_argument("--embedding", default="wordllama", help="default wordllama")
-    parser.add_argument("--by-wording", action="store_true", help="a row for each wording")
+    parser.add_argument("--by-category", action="store_true", help="a row for each category")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print the first N wrong answers")
     add_output(parser)
     options = parser.parse_args()
-    makers = _load(options.worlds) if options.worlds else _graph_worlds.WORLDS
-    names = options.graphs.split(",") if options.graphs else list(makers)
-    rows = [row for name in names for row in _measure(makers[name](options.graph_seed), options)]
+    own = sys.argv
+    graphs = list(_load(Path(options.data), options.graph_seed, options.graphs))
+    sys.argv = own
+    if not graphs:
+        print(f"no file of {options.data} makes a Dom")
+        return
+    rows = [row for graph in graphs for row in _measure(graph, options)]
     listed(f"graphs, seed {options.graph_seed}", rows, as_json=options.json, record_as=options.record)
 
 
-def _load(path: str) -> Mapping[str, Callable[[int], World]]:
-    spec = importlib.util.spec_from_file_location("worlds", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.WORLDS  # type: ignore[no-any-return]
+def _load(folder: Path, seed: int, names: str | None) -> Iterator[Dom]:
+    """Run the files that make a graph, with the class above for theirs."""
+    module: Any = types.ModuleType("dom")
+    module.Dom = Dom
+    sys.modules["dom"] = module
+    sys.path.insert(0, str(folder))
+    for path in sorted(folder.glob("*.py")):
+        wanted = path.stem in names.split(",") if names else "Dom(" in path.read_text(encoding="utf-8")
+        if wanted and path.stem != "dom":
+            Dom.made, sys.argv = [], [str(path), str(seed)]
+            runpy.run_path(str(path))
+            yield from Dom.made
 
 
-def _measure(world: World, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def _measure(graph: Dom, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     with LinkStore.open(":memory:", get_embedding(options.embedding)) as store:
-        store.schema.set(world.schema)
-        store.add_documents(list(world.documents))
-        for name, contender in _contenders(store, world).items():
-            answers = [(one, *contender(one)) for one in world.questions]
-            groups = {"": answers}
-            if options.by_wording:
-                groups |= {
-                    word: [one for one in answers if one[0].wording == word]
-                    for word in _graph_worlds.WORDINGS
-                }
-            for wording, some in groups.items():
-                yield {"graph, asked of": f"{world.name}, {name} {wording}".strip(), **_score(some)}
-            for question, ids, claimed in (
-                answers[:: max(1, len(answers) // 200)] if name.startswith("tool") else ()
-            ):
-                wrong = set(claimed) - question.gold
-                if options.show and (ids[:1] == [] or ids[0] not in question.gold or wrong):
+        store.schema.set(graph.schema)
+        store.add_documents(graph.docs)
+        for name, contender in _make_contenders(store, graph).items():
+            answers = [(question, contender(question)) for question in graph.questions]
+            asked = [(question, answer) for question, answer in answers if answer is not None]
+            groups = {"": asked}
+            if options.by_category:
+                for question, answer in asked:
+                    groups.setdefault(question.category, []).append((question, answer))
+            for category, some in groups.items():
+                if some:
+                    yield {"graph, asked of": f"{graph.name}, {name} {category}".strip(), **_score(some)}
+            for question, (ids, claims) in asked:
+                wrong = set(ids) - question.gold if claims else set()
+                if options.show and (wrong or (question.gold and ids[:1] and ids[0] not in question.gold)):
                     options.show -= 1
-                    print(
-                        f"{name}: {question.text}\n  gold {sorted(question.gold)}\n  found {ids} claimed"
-                        f" {claimed}"
-                    )
+                    print(f"{name}: {question.text}\n  gold {sorted(question.gold)[:9]}\n  got {ids[:9]}")
 
 
-def _score(answers: Sequence[tuple[GraphQuestion, Sequence[str], Sequence[str]]]) -> dict[str, float]:
+def _score(answers: Sequence[tuple[GraphQuestion, Answer]]) -> dict[str, float]:
+    first, among, wrong = [], [], []
+    for question, (ids, claims) in answers:
+        gold = question.gold
+        first.append(bool(ids) and ids[0] in gold if gold else not (ids and claims))
+        share = len(gold & set(ids[:RESULTS])) / min(len(gold), RESULTS) if gold else float(first[-1])
+        among.append(share)
+        wrong.append(len(set(ids) - gold) if claims else 0)
     count = len(answers)
     return {
-        "first right": round(
-            100 * sum(ids[:1] != [] and ids[0] in one.gold for one, ids, _ in answers) / count, 1
-        ),
-        "right among results": round(
-            100 * sum(len(one.gold & set(ids)) / len(one.gold) for one, ids, _ in answers) / count, 1
-        ),
-        "wrongly claimed": round(sum(len(set(claimed) - one.gold) for one, _, claimed in answers) / count, 3),
+        "questions": count,
+        "first right": round(100 * sum(first) / count, 1),
+        "right among results": round(100 * sum(among) / count, 1),
+        "wrongly claimed": round(sum(wrong) / count, 3),
     }
 
 
-def _contenders(store: LinkStore, world: World) -> dict[str, Contender]:
-    found: dict[str, Contender] = {"similarity": _by_similarity(store)}
-    tool: Any = next(one for one in graph_tools(store) if one.name == "search")
-    found["tool, question alone"] = _by_tool(tool, {})
-    if "start_type" in tool.args:
-        filled = {"start_type": world.start_type, "result_type": world.result_type, "where": world.where}
-        found["tool, types filled"] = _by_tool(tool, filled)
+def _make_contenders(store: LinkStore, graph: Dom) -> dict[str, Contender]:
+    tool: Any = next(tool for tool in graph_tools(store, about=graph.about) if tool.name == "search")
+    contenders: dict[str, Contender] = {
+        "queries written by hand": _ask_by_query(store),
+        "default search": lambda question: (
+            [str(hit.document.id) for hit in store.search(question.text, k=RESULTS)],
+            False,
+        ),
+        "tool search, result type said": _ask_by_tool(tool, graph),
+    }
     try:
-        found["langchain-graph-retriever"] = _by_peer(store, world)
+        contenders["langchain-graph-retriever"] = _ask_by_peer(store, graph)
     except ImportError:
         print("langchain-graph-retriever is not installed")
-    return found
+    return contenders
 
 
-def _by_similarity(store: LinkStore) -> Contender:
-    def ask(question: GraphQuestion) -> Answer:
-        hits = store.search(question.text, strategy=Similarity(k=RESULTS))
-        return [str(hit.document.id) for hit in hits], []
+def _ask_by_query(store: LinkStore) -> Contender:
+    def ask(question: GraphQuestion) -> Answer | None:
+        if question.query is None:
+            return None
+        try:
+            answer = store.match({"limit": 1_000, **question.query})
+        except LinkStoreError as error:
+            print(f"{question.text}: {error}")
+            return [], True
+        return answer.ids, True
 
     return ask
 
 
-def _by_tool(tool: Any, arguments: Mapping[str, Any]) -> Contender:
-    def ask(question: GraphQuestion) -> Answer:
-        call = {
-            "name": tool.name,
-            "args": {"question": question.text, **arguments},
-            "id": "1",
-            "type": "tool_call",
-        }
-        message = tool.invoke(call)
+def _ask_by_tool(tool: Any, graph: Dom) -> Contender:
+    of = {document.id: document.metadata["type"] for document in graph.docs}
+
+    def ask(question: GraphQuestion) -> Answer | None:
+        types = {of[id] for id in question.gold}
+        if len(types) != 1:
+            return None
+        args = {"question": question.text, "result_type": types.pop()}
+        message = tool.invoke({"name": tool.name, "args": args, "id": "1", "type": "tool_call"})
         assert message.status == "success", message.content
-        results = message.artifact["results"]
-        claimed = [one["id"] for one in results if sum(chain["independent"] for chain in one["chains"]) > 1]
-        return [one["id"] for one in results][:RESULTS], [*claimed, *message.artifact.get("meeting", ())]
+        return [result["id"] for result in message.artifact["results"]], False
 
     return ask
 
 
-def _by_peer(store: LinkStore, world: World) -> Contender:
-    """Ask the peer, for which links are metadata: ids under the name of their kind, and edges from these to"
-    " ids."""
+def _ask_by_peer(store: LinkStore, graph: Dom) -> Contender:
+    """Ask the peer, for which links are metadata: ids under the name of their kind, and edges to ids."""
     warnings.simplefilter("ignore")
     from graph_retriever.strategies import Eager
-    from langchain_core.documents import Document
     from langchain_core.vectorstores import InMemoryVectorStore
     from langchain_graph_retriever import GraphRetriever
 
     other = InMemoryVectorStore(store.embeddings)
     documents = []
-    for one in world.documents:
-        links = one.metadata["links"]
+    for document in graph.docs:
         pointed: dict[str, list[str]] = {}
-        for link in links:
+        for link in document.metadata["links"]:
             if link["direction"] == "out":
                 pointed.setdefault(link["kind"], []).append(link["tag"])
-        documents.append(
-            Document(id=one.id, page_content=one.page_content, metadata={"id": one.id, **pointed})
-        )
+        metadata = {"id": document.id, **pointed}
+        documents.append(Document(id=document.id, page_content=document.page_content, metadata=metadata))
     other.add_documents(documents)
-    edges = [(kind, "id") for kind in sorted(world.schema.kinds)]
     retriever = GraphRetriever(
-        store=other, edges=edges, strategy=Eager(k=RESULTS, start_k=4, adjacent_k=10, max_depth=3)
+        store=other,
+        edges=[(kind, "id") for kind in sorted(graph.schema.kinds)],
+        strategy=Eager(k=RESULTS, start_k=4, adjacent_k=10, max_depth=3),
     )
 
     def ask(question: GraphQuestion) -> Answer:
-        return [str(one.id) for one in retriever.invoke(question.text)], []
+        return [str(document.id) for document in retriever.invoke(question.text)], False
 
     return ask
 

@@ -4,7 +4,6 @@ Run: ``python benchmarks/tools.py --documents 100000``. The documents are those 
 vectors, keywords, hyperlinks; vectors are given, so embedding a question costs nothing. Each tool is called
 once for each question. ``--cassandra`` keeps the documents on a Cassandra server of its own (Java 17 and
 Maven are needed). Times of CPU are of this process alone; other programs disturb them less than the clock.
-``--recall DIR``, where DIR holds ``hotpotqa_train`` and ``musique_train``, measures recall instead.
 """
 
 from __future__ import annotations
@@ -12,13 +11,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from _growth_data import QUESTIONS, GivenVectors, GrowthData, make
 from _report import add_output, listed, milliseconds
 from _retrieval_stores import Stores
-from _tools_recall import recall
 
 from linkstore import LinkStore
 from linkstore.agents import graph_tools
@@ -35,14 +32,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=QUESTIONS, help=f"default {QUESTIONS}")
     parser.add_argument("--cassandra", action="store_true", help="on a Cassandra server instead of embedded")
     add_output(parser)
-    parser.add_argument(
-        "--recall", type=Path, metavar="DIR", help="measure recall on the data sets there instead"
-    )
     options = parser.parse_args()
-    if options.recall:
-        name = options.record and f"{options.record}-recall"
-        listed("recall of search, in %", recall(options.recall), as_json=options.json, record_as=name)
-        return
     data = make(options.documents)
     with (
         Stores(cassandra=options.cassandra, folders=True) as stores,
@@ -60,7 +50,9 @@ def main() -> None:
 def _measured(store: LinkStore, data: GrowthData, questions: int) -> Iterator[dict[str, Any]]:
     ids = [str(n * len(data) // QUESTIONS) for n in range(QUESTIONS)]
     calls: dict[str, Callable[[int], dict[str, Any]]] = {
-        **{f"search, hops {hops}": _searching(hops) for hops in range(4)},
+        "search": lambda n: {"question": f"question {n}"},
+        "match": lambda n: {"branches": [{"start": ids[n], "path": ["hyperlink"]}]},
+        "match, 3 links": lambda n: {"branches": [{"start": ids[n], "path": ["hyperlink{1,3}"]}]},
         "follow": lambda n: {"id": ids[n], "kinds": ["hyperlink"]},
         "follow, all kinds both ways": lambda n: {"id": ids[n], "direction": "both"},
         "read": lambda n: {"id": ids[n]},
@@ -84,10 +76,6 @@ def _measured(store: LinkStore, data: GrowthData, questions: int) -> Iterator[di
             "CPU p50 ms": milliseconds(cpu[WARM:]),
             "CPU p99 ms": milliseconds(cpu[WARM:], 99),
         }
-
-
-def _searching(hops: int) -> Callable[[int], dict[str, Any]]:
-    return lambda n: {"question": f"question {n}", "hops": hops}
 
 
 if __name__ == "__main__":

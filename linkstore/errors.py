@@ -8,6 +8,7 @@
     ├── FilterError             an invalid metadata filter
     ├── UnknownNameError        a link kind, metadata field or field of link data that no document has
     ├── StrategyError           a strategy with invalid settings
+    ├── QueryError              a query about links that is malformed, or that nothing can answer
     ├── SchemaError             an invalid schema, or documents that the store's schema does not allow
     ├── DocumentError           a document, id or vector that cannot be stored
     ├── SourceNotFoundError     no folder, file or website to index at this place
@@ -75,6 +76,10 @@ class FilterError(LinkStoreError, ValueError):
 
 class StrategyError(LinkStoreError, ValueError):
     """A setting of a strategy is out of range, or two settings contradict each other."""
+
+
+class QueryError(LinkStoreError, ValueError):
+    """A query about links is malformed, or its start is not there; the message says what to do."""
 
 
 class UnknownNameError(LinkStoreError, ValueError):

@@ -6,7 +6,6 @@ A model reads the docstrings of the tools: :mod:`linkstore.agents.tools` says ho
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, Literal
 
 from langchain_core.documents import Document
@@ -23,28 +22,26 @@ from linkstore.agents.tool_answers import (
 )
 from linkstore.context.compiled import frame_parts
 from linkstore.core.arguments import quote_value
-from linkstore.core.arrays import Floats, make_unit_vector
+from linkstore.core.arrays import make_unit_vector
 from linkstore.core.calls import Operation, call, call_engine
 from linkstore.core.display import escape_unprintable
 from linkstore.core.documents import is_storable
-from linkstore.core.filters import parse_filter
+from linkstore.core.filters import Filter
 from linkstore.core.hits import Chain, Hit, Hits, Triple, get_page
 from linkstore.core.links import LINKS_KEY, as_link, get_links
 from linkstore.core.plans import Documents, Find, Nearest, Plan, StoredDocument, Vectors, ask, read_documents
-from linkstore.core.text import is_unicode, tokenize
-from linkstore.errors import DocumentError, StrategyError, UnknownNameError
+from linkstore.core.text import is_unicode
+from linkstore.errors import DocumentError, StrategyError
 from linkstore.store.documents import as_document
-from linkstore.store.misspellings import check_known_names
-from linkstore.store.schema import RecordedSchema
+from linkstore.store.schema import TYPE_FIELD, RecordedSchema
 from linkstore.store.schema_graph import read_schema
 from linkstore.store.unanswered import record_unanswered
 from linkstore.strategies.all_paths import AllPaths
-from linkstore.strategies.base import Question, SearchOptions, Strategy
-from linkstore.strategies.called import find_called
-from linkstore.strategies.first_stage import Named
-from linkstore.strategies.names import list_choices, list_names
+from linkstore.strategies.base import Strategy
+from linkstore.strategies.names import list_choices
 from linkstore.strategies.neighbours import Neighbour, find_neighbours
-from linkstore.strategies.relations import Relations
+from linkstore.strategies.pagerank import PageRank
+from linkstore.strategies.resolver import resolve_name
 
 LONGEST_QUESTION: Final = 4000
 """Maximum number of characters of a question."""
@@ -76,45 +73,22 @@ class GivenLink(BaseModel):
     )
 
 
-def search(
-    scope: ToolScope,
-    question: str,
-    hops: int | None = None,
-    start_type: str | None = None,
-    result_type: str | None = None,
-    where: dict[str, dict[str, Any]] | None = None,
-) -> Operation[ToolAnswer]:
+def search(scope: ToolScope, question: str, result_type: str | None = None) -> Operation[ToolAnswer]:
     """Search the knowledge store for a question.
 
-    ${subject}Use it first, and rather than $follow if you do not know the document yet, or if two relations
-    of a thing lead to the answer: name the thing in the question. Returns at most $results documents, those
-    first where relations of the named thing meet, each with its id, its URL, a part of its text, and the
-    links that lead to it; or says that nothing was found. Changes nothing.$types
+    ${subject}Use it rather than $match if you do not know what there is, or words decide. Returns at most
+    $results documents, the best first, each with its id, its URL, a part of its text, and the links that lead
+    to it; or says that nothing was found. Changes nothing.
 
     Args:
         scope: Of the tools.
         question: In words, for example "Which rules apply to Zalamizole?"
-        hops: How many links in a row may be followed, for example 2. Leave it out, unless only directly
-            linked documents are wanted (1), or only similar texts (0). At most $ceiling.
-        start_type: The type of the thing that the question names, for example "$start".
         result_type: The type of the documents to find, for example "$end".
-        where: By type, the metadata that documents on the way must have, for example $condition. Without it,
-            what is no longer valid is left out.
 
     Raises:
-        StrategyError: If the question is empty, too long or no Unicode, ``hops`` is out of range, the schema
-            has no such type, or the store no such field.
-        FilterError: If a condition is invalid.
+        StrategyError: If the question is empty, too long or no Unicode, or the schema has no such type.
     """
-    limits, ceiling = scope.limits, scope.ceiling
-    hops = ceiling if hops is None else hops
-    if isinstance(hops, bool) or not isinstance(hops, int) or hops < 0:
-        raise StrategyError(f"hops must be an integer from 0 to {ceiling}, not {quote_value(hops)}")
-    if hops > ceiling:
-        raise StrategyError(
-            f"hops={quote_value(hops)} is more than the ceiling of {ceiling}; ask for at most {ceiling}"
-        )
-    strategy = yield from _choose_search(scope, hops, start_type, result_type, where or {})
+    limits = scope.limits
     if not question.strip():
         raise StrategyError("the question is empty; ask for something in words")
     if len(question) > LONGEST_QUESTION:
@@ -124,13 +98,13 @@ def search(
         )
     if not is_unicode(question):
         raise StrategyError("the question is not valid Unicode (it has a lone surrogate); ask it anew")
-    hits = yield from scope.search(question, strategy)
+    result_filter = (yield from _make_type_filter(scope, result_type)) if result_type else None
+    hits = yield from scope.search(question, _choose_strategy(scope), result_filter)
     if not hits or hits.doubt:
         yield from record_unanswered(scope.backend, [question])
     if not hits:
         return make_empty_answer(
-            hits.reason or "no document matches",
-            _advise_search(hits, narrowed=bool(start_type or result_type or where)),
+            hits.reason or "no document matches", _advise_search(hits, narrowed=bool(result_type))
         )
     on_path = {step.id for hit in hits if hit.depth > 1 for step in hit.path}
     between = yield from find_documents(scope, sorted(on_path))
@@ -139,60 +113,35 @@ def search(
             document=hit.document,
             query=question,
             width=limits.snippet,
-            chains=(hit.chains or _make_path_chain(hit, between))[: limits.chains],
+            chains=_make_path_chain(hit, between),
             similarity=hit.similarity,
         )
         for hit in hits
     ]
-    left_out = sum(cut.count for cut in hits.cuts if cut.reason == "meeting")
-    notes = [f"Not followed, because {cut.detail}." for cut in hits.cuts if cut.reason == "name"]
-    notes += [
-        escape_unprintable(f"Not counted, because it is {cut.detail}.")
-        for cut in hits.cuts
-        if cut.reason == "state"
-    ]
-    if left_out:
-        notes.append(f"Relations meet at {left_out:,} more documents, which are not shown.")
-    if hits.doubt:
-        notes.insert(0, escape_unprintable(f"Probably nothing here is about this: {hits.doubt}."))
+    notes = [f"Probably nothing here is about this: {hits.doubt}."] if hits.doubt else []
     heading = f"{len(results)} results; cite a document by its id in brackets, or its URL."
-    return make_results_answer(heading, results, notes, left_out=left_out)
+    return make_results_answer(heading, results, list(map(escape_unprintable, notes)))
 
 
-def _choose_search(
-    scope: ToolScope,
-    hops: int,
-    start_type: str | None,
-    result_type: str | None,
-    where: Mapping[str, Mapping[str, Any]],
-) -> Operation[Strategy]:
-    """Choose the strategy of a search, and check the names in it."""
-    limits = scope.limits
-    if not hops and not (start_type or result_type or where):
-        return AllPaths(
-            k=limits.results, start_k=limits.results, depth=0, named=0, min_similarity=limits.min_similarity
-        )
+def _choose_strategy(scope: ToolScope) -> Strategy:
+    """Choose the strategy of a search: without links if none may be followed."""
+    k, floor = scope.limits.results, scope.limits.min_similarity
+    if scope.ceiling:
+        return PageRank(k=k, min_similarity=floor)
+    return AllPaths(k=k, start_k=k, depth=0, named=0, min_similarity=floor)
+
+
+def _make_type_filter(scope: ToolScope, type: str) -> Operation[Filter]:
+    """Return the filter for a type of the schema.
+
+    Raises:
+        StrategyError: If the schema does not have it.
+    """
     recorded: RecordedSchema | None = yield from read_schema(scope.backend)
-    strategy = Relations(
-        k=limits.results,
-        depth=hops,
-        start_type=start_type,
-        result_type=result_type,
-        where=where,
-        min_similarity=limits.min_similarity,
-    )
-    if recorded is not None:
-        strategy = replace(strategy, type_field=recorded.schema.type_field)
-        for name in (start_type, result_type, *strategy.where):
-            if name is not None and name not in recorded.schema.types:
-                types = ", ".join(sorted(recorded.schema.types))
-                raise StrategyError(f"the schema has no type {quote_value(name)}; its types are {types}")
-    for condition in strategy.where.values():
-        try:
-            yield from check_known_names(scope.backend, strategy, SearchOptions(hop_filter=dict(condition)))
-        except UnknownNameError as error:
-            raise StrategyError(f"where: {error}") from error
-    return strategy
+    if recorded is not None and type not in recorded.schema.types:
+        types = ", ".join(sorted(recorded.schema.types))
+        raise StrategyError(f"the schema has no type {quote_value(type)}; its types are {types}")
+    return {recorded.schema.type_field if recorded else TYPE_FIELD: type}
 
 
 def _make_path_chain(hit: Hit, between: Mapping[str, Document]) -> tuple[Chain, ...]:
@@ -215,8 +164,8 @@ def _advise_search(hits: Hits, *, narrowed: bool) -> list[str]:
     """Advise on finding more. Otherwise only an empty store or scope finds nothing."""
     if narrowed:
         return [
-            "search again without start_type, result_type and where: what was found did not have them",
-            "or follow links from a document that a search without them finds",
+            "search again without result_type: what was found has other types",
+            "or follow links from a document that a search without it finds",
         ]
     if any(cut.reason == "floor" for cut in hits.cuts):
         return [
@@ -328,51 +277,27 @@ def _read_one(scope: ToolScope, name: str, offset: int, most: int) -> Operation[
 
 
 def find_document(scope: ToolScope, name: str) -> Operation[Document]:
-    """Find a document by its id, else by its id in brackets, its URL, or a name that it alone has.
-
-    If no name is just so, a part of a name will do, or one with a slip of the pen, which no other document
-    has.
+    """Find a document by its id, its URL or a name: see :mod:`linkstore.strategies.resolver`.
 
     Raises:
         DocumentError: If there is no such document, or several may be meant.
     """
-    bare = name.strip().strip("[]<>").strip()
-    ids = [name, bare, bare.upper(), bare.lower()]
-    documents = yield from find_documents(scope, ids)
-    for id in ids:
-        if id in documents:
-            return documents[id]
     manifest = yield from call_engine(scope.backend, scope.backend.manifest())
-    if bare and is_unicode(bare) and manifest.dimension is not None:
-        named = yield from _find_named(scope, bare, make_unit_vector(manifest.dimension))
-        if len(named) == 1:
-            return named[0]
-        if named:
-            others = ", ".join(f"[{other.id}]" for other in named)
-            raise DocumentError(
-                f"several documents have the name {name[:200]!r}: {others}; name one by its id"
-            )
-        alike, complete = yield from scope.answer(find_called(bare))
-        if len(alike) == 1 and complete:
-            return as_document(alike[0])
-        if alike:
-            raise DocumentError(
-                f"no document has the id or name {name[:200]!r}; these have something like it in their names:"
-                f" {list_choices(alike)}; name one by its id"
-            )
+    resolution = yield from scope.answer(resolve_name(name, make_unit_vector(manifest.dimension or 1)))
+    if resolution.document is not None:
+        return as_document(resolution.document)
+    choices = list_choices(resolution.candidates)
+    if resolution.ambiguous:
+        raise DocumentError(f"{name[:200]!r} may mean {choices}; name one by its id")
+    if choices:
+        raise DocumentError(
+            f"no document has the id or name {name[:200]!r}; these have something like it in their names:"
+            f" {choices}; name one by its id"
+        )
     raise DocumentError(
         f"no document has the id or name {name[:200]!r}; take ids from the brackets in the answers of search"
         f" and follow"
     )
-
-
-def _find_named(scope: ToolScope, name: str, vector: Floats) -> Operation[list[Document]]:
-    """Return the documents with a URL or, if there are none, with just this name."""
-    placed = yield from scope.answer(_find_at_url(name, vector))
-    if placed:
-        return list(map(as_document, placed))
-    hits = yield from scope.answer(Named(k=5).plan(Question(vector=vector, text=name)))
-    return [hit.document for hit in hits if _has_name(hit.document, name)]
 
 
 def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, Document]]:
@@ -380,19 +305,6 @@ def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, 
     valid_ids = tuple(filter(is_storable, ids))
     stored = (yield from scope.answer(read_documents(valid_ids))) if valid_ids else []
     return {document.id: as_document(document) for document in stored}
-
-
-def _has_name(document: Document, name: str) -> bool:
-    """Say whether a whole name is one of a document's, or its text begins with it."""
-    words = tokenize(name)
-    leading = tokenize(document.page_content[: 2 * len(name) + 100])[: len(words)]
-    return leading == words or " ".join(words) in list_names(document.id or "", document.metadata)
-
-
-def _find_at_url(url: str, vector: Floats) -> Plan[list[StoredDocument]]:
-    """Return one of the documents with a URL. The vector does not rank them."""
-    candidates = yield from ask(Nearest(vector=vector, k=1, filter=parse_filter({"url": url})))
-    return (yield from ask(Documents(refs=candidates.refs)))
 
 
 def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentIds]:

@@ -238,7 +238,10 @@ def schema(scope: ToolScope) -> Operation[ToolAnswer]:
         "fields": fields[:MOST_NAMED],
         "max_hops": scope.ceiling,
     }
-    return ToolAnswer(text="\n".join([*lines, f"search follows at most hops={scope.ceiling}."]), data=data)
+    return ToolAnswer(
+        text="\n".join([*lines, f"match follows at most {format_count(scope.ceiling, 'link')} in a row."]),
+        data=data,
+    )
 
 
 def sources(scope: ToolScope) -> Operation[ToolAnswer]:

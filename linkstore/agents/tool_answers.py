@@ -57,11 +57,6 @@ class ToolResult:
     similarity: float | None = None
 
     @property
-    def independent(self) -> tuple[Chain, ...]:
-        """The chains by which it is where relations meet; none if it is not."""
-        return tuple(chain for chain in self.chains if chain.independent)
-
-    @property
     def snippet(self) -> str:
         """The part of the text that fits the query best."""
         return make_snippet(get_body(self.document), self.query, self.width)
@@ -70,9 +65,7 @@ class ToolResult:
         """Yield the lines of the document as text."""
         yield f"{rank}. {format_citation(self.document)}"
         yield f"   > {escape_unprintable(self.snippet)}"
-        if self.independent:
-            yield f"   {escape_unprintable(describe_meeting(self.independent))}:"
-        yield from (f"   {escape_unprintable(str(chain))}" for chain in self.independent or self.chains)
+        yield from (f"   {escape_unprintable(str(chain))}" for chain in self.chains)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document as a JSON object."""
@@ -80,29 +73,11 @@ class ToolResult:
             **identify_document(self.document),
             "snippet": self.snippet,
             "similarity": self.similarity,
-            "meeting": bool(self.independent),
             "chains": [
-                {
-                    "text": str(chain),
-                    "independent": chain.independent,
-                    "triples": [triple.to_dict() for triple in chain],
-                }
+                {"text": str(chain), "triples": [triple.to_dict() for triple in chain]}
                 for chain in self.chains
             ],
         }
-
-
-def describe_meeting(chains: Sequence[Chain]) -> str:
-    """Describe by which relations a document is reached, and from where."""
-    relations = (
-        " → ".join(
-            triple.kind if triple.subject == before else f"{triple.kind} (backward)"
-            for before, triple in zip(chain.documents, chain, strict=False)
-        )
-        for chain in chains
-    )
-    starts = dict.fromkeys(f"[{chain.start}]" for chain in chains)
-    return f"reached by {' and by '.join(relations)}, from {' and '.join(starts)}"
 
 
 def format_citation(document: Document) -> str:
@@ -155,12 +130,12 @@ class ToolLimits:
     """Limits of the tools of a store; a call cannot exceed them, whatever a model asks for.
 
     Args:
-        max_depth: How many links in a row ``search`` may follow; default 3. The ceiling is this or that of
-            the store, whichever is lower.
+        max_depth: How many links in a row ``match`` may follow; default 6. With 0, ``search`` follows none.
+            The ceiling is this or that of the store, whichever is lower.
         results: Maximum number of documents that ``search``, ``similar`` and ``follow`` return, and that
             ``read`` reads at once; default 8.
         snippet: Maximum number of characters of text for each of them; default 200.
-        chains: Maximum number of chains of links for each document of ``search``; default 3.
+        chains: Maximum number of chains of links for each document of ``match``; default 3.
         links: Maximum number of links that ``links`` returns; default 50.
         text: Maximum number of characters that ``read`` returns at once, of all documents together; default
             8,000.
@@ -171,7 +146,7 @@ class ToolLimits:
         StrategyError: If a limit is not a number of its range; the message names it.
     """
 
-    max_depth: int = 3
+    max_depth: int = 6
     results: int = 8
     snippet: int = 200
     chains: int = 3
@@ -217,14 +192,23 @@ class ToolScope:
 
     @property
     def ceiling(self) -> int:
-        """How many links in a row ``search`` may follow: the lower of the limits' and the store's."""
+        """How many links in a row may be followed: the lower of the limits' and the store's."""
         most = self.store.search_settings.max_depth
         return self.limits.max_depth if most is None else min(most, self.limits.max_depth)
 
-    def search(self, question: str, strategy: Strategy) -> Operation[Hits]:
+    def search(
+        self, question: str, strategy: Strategy, result_filter: Filter | None = None
+    ) -> Operation[Hits]:
         """Search the documents of the scope."""
         store = self.store
-        return call(store.search, store.asearch, question, strategy=strategy, filter=self.filter)
+        return call(
+            store.search,
+            store.asearch,
+            question,
+            strategy=strategy,
+            filter=self.filter,
+            result_filter=result_filter,
+        )
 
     def answer(self, plan: Plan[T]) -> Operation[T]:
         """Carry out a plan, for which there are no other documents."""

@@ -8,6 +8,7 @@ has an example. ``$names`` stand for what depends on the store, the limits and t
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Annotated, Any, Final
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 
-from linkstore.agents import document_tools, link_tools
+from linkstore.agents import document_tools, link_tools, match_tool
 from linkstore.agents.tool_answers import ToolAnswer, ToolLimits, ToolScope
 from linkstore.core.arguments import read_docstring, require
 from linkstore.core.calls import Operation, arun, run
@@ -28,6 +29,7 @@ from linkstore.errors import (
     FilterError,
     LinkError,
     LinkStoreError,
+    QueryError,
     SchemaError,
     StoreBusyError,
     StoreUnavailableError,
@@ -50,7 +52,8 @@ def graph_tools(
 ) -> list[BaseTool]:
     """Make tools with which an agent searches a store and follows its links.
 
-    They are ``search``, ``follow``, ``read``, ``links`` and ``schema``, sync and async. Each returns text
+    They are ``search``, ``match``, ``similar``, ``follow``, ``read``, ``links``, ``schema`` and ``sources``,
+    sync and async. Each returns text
     for the model, and the same as a JSON object in the ``artifact`` of its message. None of them writes.
 
     A mistake of the model, such as an unknown id or kind of link, or too many hops, comes back as text that
@@ -110,11 +113,14 @@ def raise_for_model() -> Iterator[None]:
         raise ToolException(text) from error
 
 
-MAX_DESCRIBED: Final = 1_500
-"""Maximum number of characters of a schema in the description of ``search``."""
+MAX_DESCRIBED: Final = 4_000
+"""Maximum number of characters that describe the store in the description of ``match``."""
+_EXAMPLE: Final = [{"start": "MV Aurora", "path": ["FLIES"]}]
+"""The branches of a query, for a store without links."""
 _STRICT = ConfigDict(extra="forbid")
 _READING: Final = (
     document_tools.search,
+    match_tool.match,
     document_tools.similar,
     link_tools.follow,
     document_tools.read,
@@ -152,6 +158,7 @@ def make_specs(scope: ToolScope, about: str = "", prefix: str = "") -> Iterator[
         prefix: Goes before the names.
     """
     limits, schema = scope.limits, scope.store.schema.get()
+    described = run(match_tool.describe_store(scope))
     words: dict[str, object] = {operation.__name__: f"{prefix}{operation.__name__}" for operation in _READING}
     words |= {
         "results": limits.results,
@@ -159,13 +166,17 @@ def make_specs(scope: ToolScope, about: str = "", prefix: str = "") -> Iterator[
         "most_links": limits.links,
         "most_named": link_tools.MOST_NAMED,
         "subject": f"Its subject: {about.strip().rstrip('.')}. " if about.strip() else "",
-        "ceiling": scope.ceiling,
-        "types": f" {schema.describe()[:MAX_DESCRIBED]}" if schema else "",
-        **_name_examples(schema),
+        "store": described.text[:MAX_DESCRIBED],
+        "first": json.dumps(described.first or _EXAMPLE, ensure_ascii=False),
+        "second": json.dumps(described.second or _EXAMPLE, ensure_ascii=False),
+        "end": described.types[-1] if described.types else "Rule",
+    }
+    changes: dict[object, dict[str, tuple[Any, Any] | None]] = {
+        document_tools.search: _change_search(schema),
+        match_tool.match: {**described.change_arguments()},
     }
     for operation in _READING:
-        changed = _change_search(scope.ceiling, schema) if operation is document_tools.search else {}
-        yield make_spec(operation, scope, words, changed, prefix=prefix)
+        yield make_spec(operation, scope, words, changes.get(operation), prefix=prefix)
 
 
 def make_writing_specs(scope: ToolScope) -> Iterator[ToolSpec]:
@@ -214,26 +225,15 @@ def make_spec(
     )
 
 
-def _change_search(ceiling: int, schema: Schema | None) -> dict[str, tuple[Any, Any] | None]:
+def _change_search(schema: Schema | None) -> dict[str, tuple[Any, Any] | None]:
     """Return the arguments of ``search`` that depend on the store: types are of its schema, if it has one."""
-    hops = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": ceiling})]
     if schema is None:
-        return {"hops": (hops, ceiling), "start_type": None, "result_type": None, "where": None}
+        return {"result_type": None}
     annotated = Annotated[str | None, WithJsonSchema({"type": "string", "enum": sorted(schema.types)})]
-    return {"hops": (hops, ceiling), "start_type": (annotated, None), "result_type": (annotated, None)}
+    return {"result_type": (annotated, None)}
 
 
-def _name_examples(schema: Schema | None) -> dict[str, str]:
-    """Return the types that the descriptions of arguments name, for example."""
-    if schema is None:
-        return {}
-    relation = min(schema.relations, key=str, default=None)
-    start = min(relation.from_types) if relation else min(schema.types)
-    end = min(relation.to_types) if relation else min(schema.types)
-    return {"start": start, "end": end, "condition": f'{{"{end}": {{"status": "active"}}}}'}
-
-
-_MISTAKES = (DocumentError, FilterError, LinkError, SchemaError, StrategyError)
+_MISTAKES = (DocumentError, FilterError, LinkError, QueryError, SchemaError, StrategyError)
 _WRONG: Final = {
     "missing": "is missing",
     "extra_forbidden": "is no argument of this tool",

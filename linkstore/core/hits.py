@@ -255,7 +255,7 @@ class Cut:
 
     Args:
         reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``k``, ``per_page``, ``lexical``,
-            ``missing``, ``paths``, ``meeting``, ``state`` or ``name``.
+            ``missing``, ``paths`` or ``name``.
         count: Number of documents left out; for ``hub``, of link groups.
         depth: The hop, 0 for the seeds; None for the result.
         detail: The setting that applied, and examples.

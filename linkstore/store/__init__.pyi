@@ -1,3 +1,4 @@
+from .graph import Branch as Branch, GraphQuery as GraphQuery, Step as Step
 from .linkstore import LinkStore as LinkStore
 from .migration import (
     Batch as Batch,

@@ -6,6 +6,7 @@ from typing import Final
 
 from linkstore.engines.contract import Report, Survey
 from linkstore.store.documents import DocumentMethods
+from linkstore.store.graph import GraphMethods
 from linkstore.store.linking import StoreLinks
 from linkstore.store.pages import StorePages
 from linkstore.store.schema_record import StoreSchema
@@ -15,7 +16,7 @@ FACTS_SUFFIX: Final = "facts"
 """The name of the store of facts of a store of chunks."""
 
 
-class CoreStore(SearchMethods, DocumentMethods):
+class CoreStore(SearchMethods, DocumentMethods, GraphMethods):
     """The methods of a :class:`~linkstore.LinkStore` that do not belong to a VectorStore.
 
     Args:

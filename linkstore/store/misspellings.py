@@ -50,9 +50,26 @@ def check_known_names(backend: Backend, strategy: Strategy, options: SearchOptio
     """
     hop = options.hop_condition
     asked = Vocabulary(kinds=strategy.kinds_named, fields=hop.needed, link_fields=options.link_fields_needed)
-    error = yield from _find_unknown_name(backend, asked, options.filter)
+    yield from check_vocabulary(backend, asked, [hop], options.filter)
+
+
+def check_vocabulary(
+    backend: Backend, asked: Vocabulary, conditions: Iterable[Condition], filter: Filter | None
+) -> Operation[None]:
+    """Check that the store has some names, and its schema the types in some conditions.
+
+    Args:
+        backend: The store.
+        asked: The names.
+        conditions: The conditions.
+        filter: What the caller may see; other names and types are suggested only from there.
+
+    Raises:
+        UnknownNameError: For the first that is not there.
+    """
+    error = yield from _find_unknown_name(backend, asked, filter)
     if error is None:
-        error = yield from _find_unknown_type(backend, [hop])
+        error = yield from _find_unknown_type(backend, conditions)
     if error is not None:
         raise error
 

@@ -27,6 +27,9 @@ Mode = Literal["strict", "warn"]
 MODES: Final[tuple[Mode, ...]] = ("strict", "warn")
 TYPE_FIELD: Final = "type"
 """The metadata field that holds the type of a document, by default."""
+VALID_FROM: Final = "valid_from"
+VALID_UNTIL: Final = "valid_until"
+"""The fields that say from and until when a document or link is valid, by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,9 @@ class Schema:
         relations: What links them. Several relations may have the same kind.
         version: A number that grows when the schema of a store is replaced. Default 1.
         type_field: The metadata field that holds the type of a document. Default ``"type"``.
+        valid_from: The field of metadata, and of the data of links, that holds the first day on which a
+            document or link is valid. Default ``"valid_from"``.
+        valid_until: The field that holds the last day. Default ``"valid_until"``.
 
     Raises:
         SchemaError: If a relation names a type that is not among ``types``, or the version is less than 1.
@@ -117,6 +123,8 @@ class Schema:
     relations: tuple[Relation, ...] = ()
     version: int = 1
     type_field: str = TYPE_FIELD
+    valid_from: str = VALID_FROM
+    valid_until: str = VALID_UNTIL
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "types", _check_type_names("types", self.types))
@@ -126,6 +134,8 @@ class Schema:
                 f"the version of a schema must be an integer of at least 1, not {self.version!r}"
             )
         _check_name("type_field", self.type_field)
+        _check_name("valid_from", self.valid_from)
+        _check_name("valid_until", self.valid_until)
         for relation in self.relations:
             if not isinstance(relation, Relation):
                 raise SchemaError(
@@ -274,6 +284,8 @@ class Schema:
         return {
             "version": self.version,
             "type_field": self.type_field,
+            "valid_from": self.valid_from,
+            "valid_until": self.valid_until,
             "types": sorted(self.types),
             "relations": [relation.to_dict() for relation in self.relations],
         }

@@ -4,4 +4,3 @@ from .eager import Eager as Eager
 from .first_stage import Named as Named, Similarity as Similarity, Words as Words
 from .mmr import Mmr as Mmr
 from .pagerank import DEFAULT_STRATEGY as DEFAULT_STRATEGY, PageRank as PageRank
-from .relations import Relations as Relations

@@ -394,12 +394,14 @@ def _select_longest(
     return selected, unclear
 
 
-def list_choices(documents: Sequence[plans.StoredDocument]) -> str:
-    """List documents of which one may be meant, by id and name."""
-    shown = [
-        " ".join([f"[{document.id}]", *list_given_names(document.metadata)[:1]])[:MAX_CHOICE_CHARACTERS]
-        for document in documents[:MAX_CHOICES]
-    ]
+def list_choices(documents: Sequence[plans.StoredDocument], type_field: str = "type") -> str:
+    """List documents of which one may be meant, by id, name and type."""
+    shown = []
+    for document in documents[:MAX_CHOICES]:
+        own = document.metadata.get(type_field)
+        typed = [f"({own})"] if isinstance(own, str) and own else []
+        parts = [f"[{document.id}]", *list_given_names(document.metadata)[:1], *typed]
+        shown.append(" ".join(parts)[:MAX_CHOICE_CHARACTERS])
     more = len(documents) - len(shown)
     return escape_unprintable(", ".join(shown)) + (f" and {more} more" if more else "")
 

@@ -69,34 +69,40 @@ print(store.survey().documents, "documents")
 # %% [markdown]
 # ## The tools
 #
-# `search`, `similar`, `follow`, `read`, `links`, `schema` and `sources`. A search for similar texts cannot find that two
-# chains of different relations end at the same document, because the text of the regulation does not mention drugs.
+# `search`, `match`, `similar`, `follow`, `read`, `links`, `schema` and `sources`. A search for similar texts cannot find
+# that two chains of different relations end at the same document, because the text of the regulation does not mention
+# drugs. With `match` a model says which relations it means.
 # %%
 from linkstore.agents import ToolLimits, graph_tools
 
 tools = graph_tools(store, about="drugs and what regulates them", limits=ToolLimits(results=3))
 QUESTION = "Which directive applies to Zalamizole where it is approved?"
-search = tools[0]
-print(search.invoke({"question": QUESTION}))
+QUERY = {
+    "branches": [
+        {"start": "Zalamizole", "path": ["BELONGS_TO", "GOVERNED_BY"]},
+        {"start": "Zalamizole", "path": ["HAS_APPROVAL", "IN_JURISDICTION", "ENFORCES"]},
+    ]
+}
+by_name = {tool.name: tool for tool in tools}
+match = by_name["match"]
+print(match.invoke(QUERY))
 # %% [markdown]
 # The answer of a tool is also data: each link is a triple.
 # %%
-found = search.invoke({"name": "search", "args": {"question": QUESTION}, "id": "1", "type": "tool_call"})
-for chain in found.artifact["results"][0]["chains"]:
-    if chain["independent"]:
-        print([(triple["subject"], triple["kind"], triple["object"]) for triple in chain["triples"]])
+answer = match.invoke({"name": "match", "args": QUERY, "id": "1", "type": "tool_call"})
+for chain in answer.artifact["results"][0]["chains"]:
+    print([(triple["subject"], triple["kind"], triple["object"]) for triple in chain["triples"]])
 # %% [markdown]
-# If a model makes a mistake, such as an unknown kind of link, too many hops or an unknown id, it gets a text that says
-# what to do:
+# If a model makes a mistake, such as an unknown kind of link, a step that leads nowhere or an unknown id, it gets a text
+# that says what to do:
 # %%
-by_name = {tool.name: tool for tool in tools}
 print(by_name["follow"].invoke({"id": "class/azoles", "kinds": ["GOVERND_BY"]}))
-print(search.invoke({"question": QUESTION, "hops": 7}))
+print(match.invoke({"branches": [{"start": "class/azoles", "path": ["BELONGS_TO"]}]}))
 print(by_name["read"].invoke({"id": "regulation/99"}))
 # %% [markdown]
 # ## The agent
 #
-# The script does what a model would do: it asks for too many hops, is told the limit, searches again, reads and answers.
+# The script does what a model would do: it takes a relation the wrong way, is told so, asks again, reads and answers.
 # %%
 import os
 import re
@@ -137,8 +143,10 @@ if os.environ.get("OPENAI_API_KEY"):
 else:
     model = Scripted(
         script=[
-            tool_call(name="search", args={"question": QUESTION, "hops": 5}, id="1"),
-            tool_call(name="search", args={"question": QUESTION, "hops": 3}, id="1"),
+            tool_call(
+                name="match", args={"branches": [{"start": "class/azoles", "path": ["BELONGS_TO"]}]}, id="1"
+            ),
+            tool_call(name="match", args=QUERY, id="1"),
             lambda messages: tool_call(name="read", args={"id": first_id(messages)}, id="1"),
             lambda messages: f"{messages[-1].text.splitlines()[-2]} [{first_id(messages)}]",
         ]

@@ -18,7 +18,7 @@ from linkstore.engines.contract import PageEntry, WriteBatch
 from linkstore.errors import EvaluationError, StoreBusyError, StoreFormatError, StrategyError
 from linkstore.evaluate import GoldQuestion, calibrate_floor
 from linkstore.store.base import FLOOR_NOTE
-from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Relations, Similarity
+from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
 
 TOPICS, EACH = 40, 5
 
@@ -241,7 +241,7 @@ def manual():
         yield made
 
 
-@pytest.mark.parametrize("strategy", [PageRank(), AllPaths(), Relations()])
+@pytest.mark.parametrize("strategy", [PageRank(), AllPaths()])
 def test_a_question_about_something_else_finds_the_nearest_and_hears_the_doubt(manual, strategy):
     hits = manual.search("sourdough recipes without yeast", strategy=strategy)
     assert hits

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.agents import graph_tools
-from linkstore.strategies import Named, Relations
+from linkstore.strategies import AllPaths, Named
 from linkstore.strategies.names import is_slip
 
 
@@ -102,13 +102,11 @@ def test_a_short_name_of_two_things_is_a_choice(museum: LinkStore) -> None:
         "[hut/30417] Bivacco Monte Orsaro; name one by its id"
     )
     (cut,) = (
-        cut
-        for cut in museum.search("beds on Monte Orsaro", strategy=Relations()).cuts
-        if cut.reason == "name"
+        cut for cut in museum.search("beds on Monte Orsaro", strategy=AllPaths()).cuts if cut.reason == "name"
     )
     assert cut.count == 2
-    (tool,) = (tool for tool in graph_tools(museum) if tool.name == "search")
-    assert "Not followed, because 'monte orsaro' may mean [hut/30410]" in tool.invoke("beds on Monte Orsaro")
+    (tool,) = (tool for tool in graph_tools(museum) if tool.name == "match")
+    assert "'Monte Orsaro' may mean [hut/30410]" in tool.invoke({"branches": [{"start": "Monte Orsaro"}]})
 
 
 @pytest.mark.parametrize(

@@ -20,15 +20,25 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from scripted_model import ScriptedChatModel
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.agents import ToolLimits, document_tools, graph_tools
+from linkstore.agents import ToolLimits, document_tools, graph_tools, match_tool
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.calls import run
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import StrategyError
 from linkstore.store import Relation, Schema
 
+ARMS = (["BELONGS_TO", "GOVERNED_BY"], ["HAS_APPROVAL", "IN_JURISDICTION", "ENFORCES"])
+"""The two chains of links from a drug to its regulation."""
+
+
+def match_both_arms(drug: drugs.Drug) -> dict[str, Any]:
+    """The query for what both chains lead to."""
+    return {"branches": [{"start": drug.name, "path": arm} for arm in ARMS]}
+
+
 EXAMPLES: dict[str, dict[str, Any]] = {
-    "search": {"question": drugs.question(drugs.drugs()[7]), "hops": 3},
+    "search": {"question": drugs.question(drugs.drugs()[7])},
+    "match": match_both_arms(drugs.drugs()[7]),
     "similar": {"id": "class/7"},
     "follow": {"id": "class/7", "kinds": ["GOVERNED_BY"], "direction": "forward"},
     "read": {"id": "class/7"},
@@ -90,70 +100,70 @@ class DrugToolCases:
     """Tests on the graph of drugs; subclasses have a fixture ``pharmacy``, a store of it."""
 
     @pytest.mark.parametrize("drug", drugs.drugs()[::25], ids=lambda drug: drug.name)
-    def test_search_finds_where_both_arms_meet_with_their_triples(self, pharmacy, drug):
-        answer = message(graph_tools(pharmacy), "search", question=drugs.question(drug), hops=3)
-        first = answer.artifact["results"][0]
-        assert first["id"] == f"regulation/{drug.regulation}"
-        independent = [chain["triples"] for chain in first["chains"] if chain["independent"]]
-        assert [[triple["kind"] for triple in chain] for chain in independent] == [
-            ["BELONGS_TO", "GOVERNED_BY"],
-            ["HAS_APPROVAL", "IN_JURISDICTION", "ENFORCES"],
-        ]
-        for chain in independent:
+    def test_match_finds_where_both_arms_lead_with_their_triples(self, pharmacy, drug):
+        answer = message(graph_tools(pharmacy), "match", **match_both_arms(drug))
+        (only,) = answer.artifact["results"]
+        assert (only["id"], answer.artifact["total"]) == (f"regulation/{drug.regulation}", 1)
+        chains = [chain["triples"] for chain in only["chains"]]
+        assert [[triple["kind"] for triple in chain] for chain in chains] == list(ARMS)
+        for chain in chains:
             assert chain[0]["subject"] == f"drug/{drug.name}"
             assert chain[-1]["object"] == f"regulation/{drug.regulation}"
             assert all(one["object"] == two["subject"] for one, two in pairwise(chain))
         assert f"1. [regulation/{drug.regulation}]" in answer.content
-        assert (
-            "reached by BELONGS_TO → GOVERNED_BY and by HAS_APPROVAL → IN_JURISDICTION → ENFORCES, from"
-            f" [drug/{drug.name}]:"
-        ) in answer.content
-
-    @pytest.mark.parametrize("hops", [0, 1, 2, 3])
-    def test_search_keeps_its_limits_and_says_the_same_as_text_and_data(self, pharmacy, hops):
-        limits = ToolLimits(results=5, snippet=30, chains=2)
-        question = drugs.question(drugs.drugs()[3])
-        answer = message(graph_tools(pharmacy, limits=limits), "search", question=question, hops=hops)
-        results = answer.artifact["results"]
-        assert len(results) == len({one["id"] for one in results}) == 5
-        for one in results:
-            assert len(one["snippet"].replace("… ", "").replace(" …", "")) <= 30
-            assert len(one["chains"]) <= 2
-            assert all(len(chain["triples"]) <= hops for chain in one["chains"])
-            assert f"[{one['id']}]" in answer.content
-            assert all(chain["text"] in answer.content for chain in one["chains"])
+        assert f"'{drug.name}' was taken for [drug/{drug.name}]." in answer.content
         assert json.loads(json.dumps(answer.artifact)) == answer.artifact
 
+    def test_match_counts_groups_and_says_what_became_empty(self, pharmacy):
+        tools, drug = graph_tools(pharmacy), drugs.drugs()[0]
+        drugs_of_class = {"start": f"class/{drug.class_}", "path": ["<BELONGS_TO"]}
+        count = message(tools, "match", branches=[drugs_of_class], returns="count")
+        assert count.content == f"Count: {drugs.DRUGS // drugs.CLASSES}."
+        groups = message(tools, "match", branches=[drugs_of_class], returns="groups", field="type")
+        assert groups.artifact["groups"] == [{"value": "drug", "count": drugs.DRUGS // drugs.CLASSES}]
+        first = message(tools, "match", branches=[drugs_of_class], limit=2)
+        assert first.content.startswith(f"2 of {drugs.DRUGS // drugs.CLASSES} results:")
+        empty = message(tools, "match", branches=[{"start": f"class/{drug.class_}", "path": ["BELONGS_TO"]}])
+        assert "1 document before, 0 after; links here: <BELONGS_TO, GOVERNED_BY" in empty.content
+        assert empty.artifact["results"] == []
+
+    def test_search_keeps_its_limits_and_says_the_same_as_text_and_data(self, pharmacy):
+        question = drugs.question(drugs.drugs()[3])
+        for most in (0, 3):
+            limits = ToolLimits(results=5, snippet=30, max_depth=most)
+            answer = message(graph_tools(pharmacy, limits=limits), "search", question=question)
+            results = answer.artifact["results"]
+            assert len(results) == len({one["id"] for one in results}) == 5
+            for one in results:
+                assert len(one["snippet"].replace("… ", "").replace(" …", "")) <= 30
+                assert all(len(chain["triples"]) <= most for chain in one["chains"])
+                assert f"[{one['id']}]" in answer.content
+                assert all(chain["text"] in answer.content for chain in one["chains"])
+            assert json.loads(json.dumps(answer.artifact)) == answer.artifact
+
     def test_the_triples_of_a_search_are_links_of_the_store_in_their_own_direction(self, pharmacy):
-        for hops in (1, 2, 3):
-            answer = message(graph_tools(pharmacy), "search", question="rules for Vikenodine", hops=hops)
-            triples = [
-                triple
-                for one in answer.artifact["results"]
-                for chain in one["chains"]
-                for triple in chain["triples"]
-            ]
-            assert triples
-            for triple in triples:
-                (subject,) = pharmacy.get_by_ids([triple["subject"]])
-                own = {
-                    (link["kind"], link["tag"])
-                    for link in subject.metadata["links"]
-                    if link["direction"] == "out"
-                }
-                assert (triple["kind"], triple["object"]) in own
+        answer = message(graph_tools(pharmacy), "search", question="rules for Vikenodine")
+        triples = [
+            triple
+            for one in answer.artifact["results"]
+            for chain in one["chains"]
+            for triple in chain["triples"]
+        ]
+        assert triples
+        for triple in triples:
+            (subject,) = pharmacy.get_by_ids([triple["subject"]])
+            own = {
+                (link["kind"], link["tag"])
+                for link in subject.metadata["links"]
+                if link["direction"] == "out"
+            }
+            assert (triple["kind"], triple["object"]) in own
 
-    @pytest.mark.parametrize("hops", [4, 99, -1])
-    def test_hops_over_the_ceiling_are_an_error_that_names_it(self, pharmacy, hops):
-        text = wrong(graph_tools(pharmacy), "search", question="rules", hops=hops)
-        assert str(hops) in text
-        assert "3" in text
-
-    def test_the_ceiling_is_told_to_the_model(self, pharmacy):
-        for most in (1, 3):
-            tool = graph_tools(pharmacy, limits=ToolLimits(max_depth=most))[0]
-            told = tool.tool_call_schema.model_json_schema()["properties"]["hops"]
-            assert (told["minimum"], told["maximum"], told["default"]) == (0, most, most)
+    @pytest.mark.parametrize("often", [4, 9, 20])
+    def test_links_in_a_row_over_the_ceiling_are_an_error_that_names_it(self, pharmacy, often):
+        tools = graph_tools(pharmacy, limits=ToolLimits(max_depth=3))
+        text = wrong(tools, "match", branches=[{"start": "class/7", "path": [f"GOVERNED_BY{{1,{often}}}"]}])
+        assert f"up to {often} links in a row, and 3 are allowed" in text
 
     def test_follow_goes_along_links_against_them_and_both_ways(self, pharmacy):
         tools, drug = graph_tools(pharmacy), drugs.drugs()[0]
@@ -197,7 +207,13 @@ class DrugToolCases:
             ("search", {"question": "  "}, "the question is empty"),
             ("search", {"question": "x" * 5000}, "at most 4,000 characters"),
             ("search", {"query": "x"}, "question is missing"),
-            ("search", {"question": "x", "hops": "many"}, "hops must be an integer"),
+            ("search", {"question": "x", "hops": 2}, "hops is no argument of this tool"),
+            ("match", {"branches": []}, "needs at least one branch"),
+            ("match", {"branches": [{"start": "Nobody"}]}, "no document has the id or name 'Nobody'"),
+            ("match", {"branches": [{"start": "class/7", "path": ["RULES"]}]}, "link kind 'RULES'"),
+            ("match", {"branches": [{"start": "class/7"}], "field": "type"}, "a field is needed"),
+            ("match", {"branches": [{"start": "class/7"}], "order_by": "sise"}, "metadata field 'sise'"),
+            ("match", {"branches": [{"start": "class/7"}], "where": {"type": {"$x": 1}}}, "$x"),
             ("search", {"question": ["x"]}, "question must be a string"),
             ("follow", {"id": "class/7", "direction": "up"}, "'forward', 'backward' or 'both'"),
             ("follow", {"id": "class/7", "kinds": [""]}, "a kind must be a non-empty string"),
@@ -218,7 +234,7 @@ class DrugToolCases:
         }
         assert set(answer.artifact["kinds"]) == kinds
         assert answer.artifact["fields"] == ["type"]
-        assert answer.artifact["max_hops"] == 3
+        assert answer.artifact["max_hops"] == 6
         assert all(kind in answer.content for kind in kinds)
 
     @pytest.mark.parametrize("name", EXAMPLES)
@@ -249,9 +265,11 @@ class DrugToolCases:
         drug = drugs.drugs()[7]
         for name in ("follow", "read", "links"):
             assert "no document has the id or name 'class/7'" in wrong(hidden, name, id="class/7")
-        for hops in range(4):
-            text = str(message(hidden, "search", question=f"{drugs.question(drug)} class", hops=hops).content)
-            assert "class/" not in text
+        text = str(message(hidden, "search", question=f"{drugs.question(drug)} class").content)
+        assert "class/" not in text
+        text = str(message(hidden, "match", **match_both_arms(drug)).content)
+        assert "class/" not in text
+        assert "step 1 'BELONGS_TO': 1 document before, 0 after" in text
         assert "class/" not in str(message(hidden, "follow", id=f"drug/{drug.name}").content)
         assert message(hidden, "links", id=f"drug/{drug.name}").artifact["links"][0]["ids"] == []
         nobody = graph_tools(pharmacy, filter={"type": "nothing"})
@@ -272,8 +290,8 @@ class DrugToolCases:
         model = ScriptedChatModel(
             script=[
                 scripted_call("schema"),
-                scripted_call("search", question=drugs.question(drug), hops=9),
-                scripted_call("search", question=drugs.question(drug), hops=3),
+                scripted_call("match", branches=[{"start": drug.name, "path": ["BELONGS_TO{1,20}"]}]),
+                scripted_call("match", **match_both_arms(drug)),
                 [
                     scripted_call("read", id=f"regulation/{drug.regulation}"),
                     scripted_call("links", id="nope"),
@@ -285,7 +303,7 @@ class DrugToolCases:
         messages = agent.invoke({"messages": [("human", drugs.question(drug))]})["messages"]
         assert messages[-1].text == f"1. [{rule}]"
         given = answers(messages)
-        assert "ceiling of 3" in given[1]
+        assert "up to 20 links in a row, and 6 are allowed" in given[1]
         assert f"Directive {drug.regulation} on" in given[3]
         assert "no document has the id or name 'nope'" in given[4]
         assert model.calls[0].tool_names == tuple(EXAMPLES)
@@ -335,17 +353,6 @@ class DrugToolCases:
         ]
         assert any(isinstance(chunk, ToolMessage) and "GOVERNED_BY" in chunk.content for chunk in chunks)
 
-    def test_path_explosion_ends_at_the_ceiling(self, pharmacy):
-        """Failure mode: an agent that asks for more and more hops gets errors, and no longer chains."""
-        model = ScriptedChatModel(
-            script=[scripted_call("search", question="all rules", hops=hops) for hops in (3, 10, 1000)]
-            + ["?"]
-        )
-        agent = create_agent(model, graph_tools(pharmacy))
-        given = answers(agent.invoke({"messages": [("human", "all rules")]})["messages"])
-        assert "8 results" in given[0]
-        assert all("more than the ceiling of 3" in text for text in given[1:])
-
 
 class OwnToolCases:
     """Tests on small graphs; subclasses have a fixture ``store``, an empty store."""
@@ -392,8 +399,8 @@ class OwnToolCases:
             tools = graph_tools(shallow, limits=ToolLimits(max_depth=limit))
             ceiling = min(most, limit)
             assert found(tools, "search", question="one")[0] == "a"
-            text = wrong(tools, "search", question="one", hops=ceiling + 1)
-            assert f"the ceiling of {ceiling}" in text
+            text = wrong(tools, "match", branches=[{"start": "a", "path": [f"to{{1,{ceiling + 1}}}"]}])
+            assert f"{ceiling} are allowed" in text
             if not ceiling:
                 assert "no links may be followed" in wrong(tools, "follow", id="a")
 
@@ -448,7 +455,7 @@ class OwnToolCases:
         for huge in (10**5_000, -(10**5_000)):
             for operation in (
                 document_tools.read(scope, "short", huge),
-                document_tools.search(scope, "x", huge),
+                match_tool.match(scope, [{"start": "short"}], limit=huge),
             ):
                 with pytest.raises(StrategyError, match="an integer of too many digits"):
                     run(operation)
@@ -486,7 +493,8 @@ class OwnToolCases:
         )
         tools = graph_tools(store)
         for name, arguments in (
-            ("search", {"question": "lines", "hops": 2}),
+            ("search", {"question": "lines"}),
+            ("match", {"branches": [{"start": "a", "path": ["to"]}]}),
             ("follow", {"id": "a"}),
             ("links", {"id": "a"}),
         ):
@@ -494,28 +502,6 @@ class OwnToolCases:
             lines = content.splitlines()
             assert not any(line.lstrip("29. ").startswith("[evil]") for line in lines), content
             assert "\x1b" not in content
-
-    def test_chains_that_are_not_about_the_question_do_not_meet(self, store):
-        """Nor do links that only refer to a text, as on any site."""
-        store.add_documents(
-            [
-                node("a", "Alpha tea.", out("hyperlink", "m"), out("section", "x"), out("treats", "y")),
-                node("x", "Of alpha.", into("section", "x"), out("citation", "m")),
-                node("m", "The middle.", into("hyperlink", "m"), into("citation", "m"), into("made", "m")),
-                node("b", "Another tea.", out("made", "m"), out("sold", "z"), out("made", "y")),
-                node("y", "The end.", into("treats", "y"), into("made", "y"), into("sold", "y")),
-                node("z", "A shop.", into("sold", "z"), out("sold", "y")),
-            ]
-        )
-        for question, meets in (
-            ("What of tea alpha?", False),
-            ("What of alpha and another tea?", True),
-        ):
-            for hops in (2, 3):
-                answer = message(graph_tools(store), "search", question=question, hops=hops)
-                met = [one["id"] for one in answer.artifact["results"] if one["meeting"]]
-                assert bool(met) is meets, answer.content
-                assert ("reached by" in answer.content) is meets, answer.content
 
     def test_read_takes_an_id_in_brackets_and_a_url(self, store):
         url = "https://example.org/tea#green"
@@ -536,7 +522,7 @@ class OwnToolCases:
         with LinkStore() as other:
             tools = [*graph_tools(store, about="laws."), *graph_tools(other, prefix="memory_")]
             names = [tool.name for tool in tools]
-            assert len(set(names)) == 14
+            assert len(set(names)) == 16
             assert "memory_search" in names
             assert "Its subject: laws." in tools[0].description
             assert found(tools, "search", question="text") == ["a"]

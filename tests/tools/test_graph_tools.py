@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -150,11 +151,13 @@ def test_every_part_of_a_link_is_described():
 
 
 def test_with_a_schema_the_model_is_told_its_types_and_relations():
-    search, *_ = all_specs()
-    assert "Drug —[BELONGS_TO]→ Class" in search.description
-    told = search.arguments.model_json_schema()["properties"]
-    assert told["start_type"]["enum"] == told["result_type"]["enum"] == ["Class", "Drug"]
-    assert not {"start_type", "where"} & set(graph_tools(filled())[0].args)
+    search, match, *_ = all_specs()
+    assert "Drug —[BELONGS_TO]→ Class" in match.description
+    told = match.arguments.model_json_schema()["properties"]
+    assert told["result_type"]["enum"] == ["Class", "Drug"]
+    assert search.arguments.model_json_schema()["properties"]["result_type"]["enum"] == ["Class", "Drug"]
+    assert told["branches"]["items"]["properties"]["start_type"]["enum"] == ["Class", "Drug"]
+    assert set(graph_tools(filled())[0].args) == {"question"}
 
 
 class TestTypes:
@@ -165,32 +168,46 @@ class TestTypes:
             store.add_documents(harbour.harbour(status=("B7", "K2")))
             yield {tool.name: tool for tool in graph_tools(store)}
 
-    def call(self, ships, **arguments):
-        return ships["search"].invoke({"name": "search", "args": arguments, "id": "1", "type": "tool_call"})
+    def call(self, ships, name, **arguments):
+        return ships[name].invoke({"name": name, "args": arguments, "id": "1", "type": "tool_call"})
 
-    def test_types_and_conditions_say_where_relations_meet(self, ships):
-        asked = {"start_type": "Ship", "result_type": "Rule", "where": {"Permit": {"status": "K2"}}}
-        answer = self.call(ships, question="rules of the Albatross", **asked)
-        results = answer.artifact["results"]
-        assert (results[0]["id"], results[0]["meeting"]) == ("r2", True)
-        assert {one["id"][0] for one in results} == {"r"}
-        assert (
-            "reached by OF_CLASS → BOUND_BY and by PERMITS (backward) → FOR_PORT → POSTS, from [s1]:"
-            in answer.content
-        )
+    def test_the_description_has_fields_commonest_values_and_examples_that_work(self, ships):
+        described = ships["match"].description
+        assert 'Permit (status="B7"|…)' in described
+        examples = described.split(" Examples: ")[1].removesuffix(".").split(" and ")
+        for example in map(json.loads, examples):
+            assert self.call(ships, "match", **example).artifact["total"] > 0, example
+
+    def test_the_description_tells_nothing_that_the_filter_hides(self):
+        with LinkStore() as store:
+            store.schema.set(harbour.SCHEMA)
+            store.add_documents(harbour.harbour(status=("B7", "K2")))
+            (match,) = (tool for tool in graph_tools(store, filter={"type": "Ship"}) if tool.name == "match")
+        assert "B7" not in match.description
+        assert "Examples" not in match.description
+
+    def test_a_result_type_leaves_only_such_results(self, ships):
+        answer = self.call(ships, "search", question="rules of the Albatross", result_type="Rule")
+        assert {one["id"][0] for one in answer.artifact["results"]} == {"r"}
+        assert "reached by" not in answer.content
+        assert "meeting" not in answer.artifact["results"][0]
 
     @pytest.mark.parametrize(
-        ("wrong", "says"),
+        ("name", "wrong", "says"),
         [
-            ({"start_type": "Boat"}, "its types are Class, Permit, Port, Rule, Ship"),
-            ({"where": {"Pass": {"n": 1}}}, "no type 'Pass'"),
-            ({"where": {"Permit": {"stauts": "K2"}}}, "did you mean 'status'"),
-            ({"where": {"Permit": {"n": {"$like": 1}}}}, "$like"),
-            ({"where": {"Permit": "K2"}}, "must be an object"),
+            (
+                "search",
+                {"question": "x", "result_type": "Boat"},
+                "its types are Class, Permit, Port, Rule, Ship",
+            ),
+            ("match", {"branches": [{"start": "s1"}], "result_type": "Boat"}, "has the type 'Boat'"),
+            ("match", {"branches": [{"start": "s1", "start_type": "Rule"}]}, "[s1] (Ship)"),
+            ("match", {"branches": [{"start": "s1"}], "where": {"stauts": 1}}, "did you mean 'status'"),
+            ("match", {"branches": [{"start": "s1"}], "where": "K2"}, "must be an object"),
         ],
     )
-    def test_names_that_are_not_there_are_errors_that_say_what_is(self, ships, wrong, says):
-        answer = self.call(ships, question="rules of the Albatross", **wrong)
+    def test_names_that_are_not_there_are_errors_that_say_what_is(self, ships, name, wrong, says):
+        answer = self.call(ships, name, **wrong)
         assert answer.status == "error"
         assert says in answer.content
 
@@ -199,7 +216,9 @@ class TestTypes:
         both = ships["read"].invoke({"id": ["[a]", "Port of Belmore"]})
         assert "<text>\nPort of Arvania.\n</text>" in both
         assert "<text>\nPort of Belmore.\n</text>" in both
-        assert "several documents have the name" in ships["read"].invoke({"id": "permit of the albatross"})
+        assert "these have something like it in their names: [p1]" in ships["read"].invoke(
+            {"id": "permit of the albatross"}
+        )
         assert "from 1 to 8 documents" in ships["read"].invoke({"id": ["a"] * 9})
 
     def test_similar_documents_are_listed_without_the_one_that_is_given(self, ships):
@@ -237,29 +256,7 @@ def test_chunks_of_a_splitter_have_one_before_and_one_after():
     assert told[2][-1] == f"Previous: [{second}]"
 
 
-def test_all_documents_where_relations_meet_are_results_and_the_rest_is_counted():
-    make = harbour.SCHEMA.document
-    rules = [f"r{n}" for n in range(12)]
-    documents = [
-        make("Ship", "s", "Albatross, a ship.", [("OF_CLASS", "c")]),
-        make("Class", "c", "The bulkers.", [("BOUND_BY", rule) for rule in rules]),
-        make("Permit", "p", "A permit.", [("PERMITS", "s"), ("FOR_PORT", "a")]),
-        make("Port", "a", "A port.", [("POSTS", rule) for rule in rules]),
-        *(make("Rule", rule, f"About {rule}.") for rule in rules),
-    ]
-    with LinkStore() as store:
-        store.add_documents(documents)
-        (search, *_) = graph_tools(store)
-        answer = search.invoke(
-            {"name": "search", "args": {"question": "rules of Albatross"}, "id": "1", "type": "tool_call"}
-        )
-    assert [one["meeting"] for one in answer.artifact["results"]] == [True] * 8
-    assert all(len(one["chains"]) == 2 for one in answer.artifact["results"])
-    assert answer.artifact["left_out"] == 4
-    assert "Relations meet at 4 more documents, which are not shown." in answer.content
-
-
-def test_where_conditions_leave_nothing_the_advice_is_to_search_without_them():
+def test_where_a_type_leaves_nothing_the_advice_is_to_search_without_it():
     """It is not said that there is no document."""
     ships = [
         Document(
@@ -274,5 +271,5 @@ def test_where_conditions_leave_nothing_the_advice_is_to_search_without_them():
         search = graph_tools(store)[0]
         answer = search.invoke({"question": "Which ship carries grain?", "result_type": "Rule"})
     assert answer.startswith("No results")
-    assert "search again without start_type, result_type and where" in answer
+    assert "search again without result_type" in answer
     assert "no document that these tools may read" not in answer

@@ -1,0 +1,297 @@
+"""The tool ``match``: queries about typed links, and the description of a store that they need."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from pydantic import WithJsonSchema
+
+from linkstore.agents.tool_answers import (
+    ToolAnswer,
+    ToolResult,
+    ToolScope,
+    make_empty_answer,
+    make_results_answer,
+)
+from linkstore.core.arguments import quote_value
+from linkstore.core.arrays import make_unit_vector
+from linkstore.core.calls import Operation, call_engine
+from linkstore.core.display import escape_unprintable, format_count
+from linkstore.core.filters import parse_filter
+from linkstore.core.graph_answer import GraphAnswer
+from linkstore.core.graph_query import COMBINATIONS, RETURNED, GraphQuery, make_json_schema
+from linkstore.core.links import LINKS_KEY, Link, parse_links
+from linkstore.core.plans import Documents, Nearest, Plan, StoredDocument, ask
+from linkstore.errors import FilterError, QueryError, UnknownNameError
+from linkstore.store.graph import answer_query
+from linkstore.store.schema import TYPE_FIELD, Schema
+from linkstore.store.schema_graph import read_schema
+from linkstore.strategies.names import list_given_names
+
+MAX_TYPES: Final = 20
+"""How many types a description has, and samples are read of."""
+SAMPLE: Final = 60
+"""How many documents of a type are read for their fields."""
+MAX_FIELDS: Final = 6
+MAX_VALUES: Final = 4
+MAX_RELATIONS: Final = 60
+_LONGEST_VALUE: Final = 30
+_SHARED: Final = 2
+"""A value that fewer documents have is no commonest one, but a name."""
+_NOT_TOLD: Final = frozenset({LINKS_KEY, "url", "page", "source", "headings", "linkstore"})
+
+
+def match(
+    scope: ToolScope,
+    branches: list[Any],
+    combine: str = "all",
+    but_not: list[Any] | None = None,
+    result_type: str | None = None,
+    where: dict[str, Any] | None = None,
+    as_of: str | None = None,
+    returns: str = "documents",
+    field: str | None = None,
+    order_by: str | None = None,
+    descending: bool = False,
+    limit: int | None = None,
+) -> Operation[ToolAnswer]:
+    """Find what named things lead to by their relations, exactly.
+
+    Use it rather than $search if you can name the things and the relations. Returns all that the query says
+    and nothing else, at most $results documents at once, with the complete number; or says which step became
+    empty, and what there is instead. Changes nothing.$store
+
+    Args:
+        scope: Of the tools.
+        branches: Where to start and which links to follow, for example $first. A step is a relation:
+            "<R" follows it against its direction, "R|S" either, "R{1,3}" one to three in a row. Each branch
+            must lead to a result.
+        combine: Whether "all" branches must lead to a result, or "any"; for example "any".
+        but_not: Branches that must not lead to a result, for example $second.
+        result_type: The type of the results, for example "$end".
+        where: What the metadata of the results must have, for example {"year": {"$$gte": 2020}}.
+        as_of: The day on which all on the way must be valid, for example "2024-05-01".
+        returns: "documents", their "count", the different "values" of a field, or "groups", which count by a
+            field; for example "count".
+        field: The field of values or groups, for example "status".
+        order_by: The field that orders documents, for example "year".
+        descending: Whether the largest come first, for example true.
+        limit: How many results to return at most, for example 5.
+
+    Raises:
+        QueryError: If the query is malformed, names what is not there, or a start may mean several documents.
+        FilterError: If a filter is invalid.
+        StrategyError: If it follows more links in a row than these tools may.
+    """
+    query = GraphQuery.from_dict(
+        {
+            "branches": branches,
+            "combine": combine,
+            "but_not": but_not or (),
+            "result_type": result_type,
+            "where": where,
+            "as_of": as_of,
+            "returns": returns,
+            "field": field,
+            "order_by": order_by,
+            "descending": descending,
+            "limit": scope.limits.results if limit is None else limit,
+        }
+    )
+    try:
+        answer = yield from answer_query(scope.backend, query, scope.filter, scope.ceiling)
+    except UnknownNameError as error:
+        raise QueryError(str(error)) from error
+    notes = [f"{quote_value(name)} was taken for [{id}]." for name, id in answer.starts.items() if name != id]
+    notes += [f"Not complete: {limit_text}." for limit_text in answer.limits]
+    return _format_answer(scope, query, answer, [escape_unprintable(note) for note in notes])
+
+
+def _format_answer(
+    scope: ToolScope, query: GraphQuery, answer: GraphAnswer, notes: Sequence[str]
+) -> ToolAnswer:
+    more = {"total": answer.total, "starts": dict(answer.starts), "complete": answer.complete}
+    if not answer.total and query.returns != "count":
+        empty = make_empty_answer(
+            answer.reason or "nothing matches",
+            [*notes, "change what became empty, or search for the things by words"],
+        )
+        return ToolAnswer(text=empty.text, data={**empty.data, **more})
+    if query.returns == "documents":
+        results = [
+            ToolResult(
+                document=hit.document,
+                query="",
+                width=scope.limits.snippet,
+                chains=tuple(chain for chain in hit.chains if len(chain))[: scope.limits.chains],
+            )
+            for hit in answer
+        ]
+        heading = f"{len(results)} of {format_count(answer.total, 'result')}:"
+        return make_results_answer(heading, results, notes, **more)
+    lines = [f"Count: {answer.total:,}."]
+    lines += [f"Because: {escape_unprintable(answer.reason)}."] if answer.reason else []
+    if query.field is not None:
+        shown = len(answer.values) or len(answer.groups)
+        lines.append(f"{shown} of {format_count(answer.distinct, 'value')} of {quote_value(query.field)}:")
+        lines += [f"- {escape_unprintable(quote_value(value))}" for value in answer.values]
+        lines += [f"- {escape_unprintable(quote_value(value))}: {count:,}" for value, count in answer.groups]
+    rows = [{"value": value, "count": count} for value, count in answer.groups]
+    data = {
+        "values": list(answer.values),
+        "groups": rows,
+        "distinct": answer.distinct,
+        "reason": answer.reason,
+    }
+    return ToolAnswer(text="\n".join([*lines, *notes]), data={**data, **more, "notes": list(notes)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreDescription:
+    """What a model must know of a store to write queries.
+
+    Args:
+        text: Types with their fields and commonest values, and relations.
+        relations: The kinds of link.
+        types: The types of documents; none without a schema.
+        first: The branches of a query about this store.
+        second: Those of another one.
+    """
+
+    text: str
+    relations: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    first: list[dict[str, Any]] = field(default_factory=list)
+    second: list[dict[str, Any]] = field(default_factory=list)
+
+    def change_arguments(self) -> dict[str, tuple[Any, Any]]:
+        """Return the types and defaults of the arguments of ``match`` with the names of this store."""
+        properties = make_json_schema(self.relations, self.types)["properties"]
+
+        def annotate(kind: Any, name: str) -> Any:
+            return Annotated[kind, WithJsonSchema(properties[name])]
+
+        changed: dict[str, tuple[Any, Any]] = {
+            "branches": (annotate(list[Any], "branches"), ...),
+            "but_not": (annotate(list[Any] | None, "but_not"), None),
+            "result_type": (annotate(str | None, "result_type"), None),
+        }
+        for name, choices in (("combine", COMBINATIONS), ("returns", RETURNED)):
+            changed[name] = (annotate(str, name), choices[0])
+        return changed
+
+
+def describe_store(scope: ToolScope) -> Operation[StoreDescription]:
+    """Describe the documents of a scope from its schema, or else its vocabulary, and from samples."""
+    recorded = yield from read_schema(scope.backend)
+    schema = recorded.schema if recorded else None
+    manifest = yield from call_engine(scope.backend, scope.backend.manifest())
+    types = sorted(schema.types)[:MAX_TYPES] if schema else [None]
+    type_field = schema.type_field if schema else TYPE_FIELD
+    samples: dict[str | None, list[StoredDocument]] = {}
+    for type_name in types if manifest.dimension else ():
+        try:
+            plan = _read_sample(manifest.dimension or 1, type_field, type_name)
+            samples[type_name] = yield from scope.answer(plan)
+        except FilterError:  # a server that would have to look at too many
+            samples[type_name] = []
+    if schema is None:
+        vocabulary = yield from call_engine(scope.backend, scope.backend.vocabulary())
+        relations = (
+            tuple(sorted(vocabulary.kinds)) if scope.filter is None else _list_kinds(samples.get(None, ()))
+        )
+        arrows = [", ".join(relations[:MAX_RELATIONS])] if relations else []
+    else:
+        relations = tuple(sorted(schema.kinds))
+        arrows = [str(relation) for relation in sorted(schema.relations, key=str)[:MAX_RELATIONS]]
+    described = [_describe_type(name, samples.get(name, ()), type_field) for name in types]
+    first, second = _make_examples(schema, samples, type_field)
+    lines = [f" Types and fields: {'; '.join(filter(None, described)) or 'none'}."]
+    lines.append(f" Relations: {'; '.join(arrows) or 'none'}.")
+    if first:
+        along, against = {"branches": first}, {"branches": second, "returns": "count"}
+        lines.append(f" Examples: {_format_json(along)} and {_format_json(against)}.")
+    return StoreDescription(
+        text=escape_unprintable("".join(lines)),
+        relations=relations,
+        types=tuple(sorted(schema.types)) if schema else (),
+        first=first,
+        second=second,
+    )
+
+
+def _format_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _read_sample(dimension: int, type_field: str, type: str | None) -> Plan[list[StoredDocument]]:
+    condition = parse_filter(None if type is None else {type_field: type})
+    near = yield from ask(Nearest(vector=make_unit_vector(dimension), k=SAMPLE, filter=condition))
+    return (yield from ask(Documents(refs=near.refs)))
+
+
+def _list_kinds(documents: Iterable[StoredDocument]) -> tuple[str, ...]:
+    return tuple(sorted({link.kind for document in documents for link in _read_links(document)}))
+
+
+def _read_links(document: StoredDocument) -> tuple[Link, ...]:
+    return parse_links({LINKS_KEY: document.metadata.get(LINKS_KEY)}, document.id)
+
+
+def _describe_type(name: str | None, documents: Sequence[StoredDocument], type_field: str) -> str:
+    """Describe a type by its fields, each with the values that documents of a sample share most."""
+    values: dict[str, Counter[str]] = defaultdict(Counter)
+    for document in documents:
+        for own, value in document.metadata.items():
+            if own not in _NOT_TOLD and (own != type_field or name is None):
+                for item in value if isinstance(value, list) else [value]:
+                    values[own][_format_json(item)] += 1
+    order = sorted(values, key=lambda own: (-sum(values[own].values()), own))[:MAX_FIELDS]
+    fields = [_describe_field(own, values[own]) for own in order]
+    described = f" ({', '.join(fields)})" if fields else ""
+    return f"{name or 'documents'}{described}"
+
+
+def _describe_field(name: str, values: Counter[str]) -> str:
+    shared = [
+        value
+        for value, count in values.most_common(MAX_VALUES)
+        if count >= _SHARED and len(value) <= _LONGEST_VALUE
+    ]
+    more = "|…" if len(values) > len(shared) else ""
+    return f"{name}={'|'.join(shared)}{more}" if shared else name
+
+
+Branches = list[dict[str, Any]]
+
+
+def _make_examples(
+    schema: Schema | None, samples: Mapping[str | None, Sequence[StoredDocument]], type_field: str
+) -> tuple[Branches, Branches]:
+    """Make the branches of two queries with a result: along a link that there is, and against it."""
+    for document, link in _list_leaving(samples):
+        names = list_given_names(document.metadata)
+        start: dict[str, Any] = {"start": names[0] if names else document.id}
+        own = document.metadata.get(type_field)
+        if isinstance(own, str) and schema is not None:
+            start["start_type"] = own
+        return [{**start, "path": [link.kind]}], [{"start": link.tag, "path": [f"<{link.kind}"]}]
+    return [], []
+
+
+def _list_leaving(
+    samples: Mapping[str | None, Sequence[StoredDocument]],
+) -> Iterator[tuple[StoredDocument, Link]]:
+    """Yield documents with links from which a document of the samples can be reached by its id."""
+    ids = {document.id for documents in samples.values() for document in documents}
+    for documents in samples.values():
+        for document in documents:
+            yield from (
+                (document, link)
+                for link in _read_links(document)
+                if link.direction == "out" and link.tag in ids
+            )

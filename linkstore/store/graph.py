@@ -1,0 +1,190 @@
+"""The methods of a store that answer queries about typed links, and find paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from linkstore.core.arguments import require, require_at_least, require_within
+from linkstore.core.arrays import make_unit_vector
+from linkstore.core.calls import Operation, arun, call_engine, call_plan, run
+from linkstore.core.filters import Filter, parse_filter
+from linkstore.core.graph_answer import GraphAnswer, ShortestPaths
+from linkstore.core.graph_query import Branch as Branch
+from linkstore.core.graph_query import GraphQuery as GraphQuery
+from linkstore.core.graph_query import Step as Step
+from linkstore.core.vocabulary import Vocabulary
+from linkstore.engines.bookkeeping import Backend
+from linkstore.errors import StrategyError
+from linkstore.store.base import StoreBase
+from linkstore.store.misspellings import check_vocabulary
+from linkstore.store.schema import TYPE_FIELD, VALID_FROM, VALID_UNTIL
+from linkstore.store.schema_graph import read_schema
+from linkstore.strategies.matching import MAX_NODES, MAX_SECONDS, MatchSettings, match_query
+from linkstore.strategies.shortest import (
+    DEFAULT_HUB_CAP,
+    DEFAULT_MAX_NODES,
+    PathSettings,
+    find_shortest_paths,
+)
+
+
+class GraphMethods(StoreBase):
+    """Queries about typed links, and paths."""
+
+    def match(
+        self,
+        query: GraphQuery | Mapping[str, Any],
+        *,
+        filter: Filter | None = None,
+        max_nodes: int = MAX_NODES,
+        seconds: float = MAX_SECONDS,
+    ) -> GraphAnswer:
+        """Answer a query about typed links, exactly: see :class:`~linkstore.core.graph_query.GraphQuery`.
+
+        Args:
+            query: The query, or its JSON form.
+            filter: Only documents with such metadata exist for the query, on the way too.
+            max_nodes: How many documents a step may lead to. What is beyond is left out, and the answer says
+                so. Default 100,000.
+            seconds: For how long links are followed. Default 10.
+
+        Raises:
+            QueryError: If the query is malformed, no document has the name of a start, or several may be
+                meant.
+            UnknownNameError: If no document has a relation, a field or a type that it names.
+            FilterError: If a filter is invalid.
+            StrategyError: If it follows more links in a row than the store allows, or a limit is invalid.
+        """
+        return run(self._match(query, filter, max_nodes, seconds))
+
+    async def amatch(
+        self,
+        query: GraphQuery | Mapping[str, Any],
+        *,
+        filter: Filter | None = None,
+        max_nodes: int = MAX_NODES,
+        seconds: float = MAX_SECONDS,
+    ) -> GraphAnswer:
+        """Answer a query about typed links: see :meth:`match`."""
+        return await arun(self._match(query, filter, max_nodes, seconds))
+
+    def paths(
+        self,
+        start: str,
+        end: str,
+        k: int = 3,
+        *,
+        filter: Filter | None = None,
+        max_nodes: int = DEFAULT_MAX_NODES,
+        hub_cap: int = DEFAULT_HUB_CAP,
+    ) -> ShortestPaths:
+        """Find the ``k`` shortest paths between two documents, along links and against them.
+
+        A link has a length: 1 divided by the weights of both its ends. No path passes a document twice.
+
+        Args:
+            start: The id or a name of a document.
+            end: The id or a name of another one.
+            k: How many paths at most. Default 3.
+            filter: Only documents with such metadata exist for the search.
+            max_nodes: How many documents are looked at on the way. Default 10,000.
+            hub_cap: A link group with more documents than this on one side is not followed. Default 1,000.
+
+        Raises:
+            QueryError: If no document has one of the names, or several may be meant.
+            FilterError: If the filter is invalid.
+            StrategyError: If a number is invalid.
+        """
+        return run(self._paths(start, end, k, filter, max_nodes, hub_cap))
+
+    async def apaths(
+        self,
+        start: str,
+        end: str,
+        k: int = 3,
+        *,
+        filter: Filter | None = None,
+        max_nodes: int = DEFAULT_MAX_NODES,
+        hub_cap: int = DEFAULT_HUB_CAP,
+    ) -> ShortestPaths:
+        """Find the shortest paths between two documents: see :meth:`paths`."""
+        return await arun(self._paths(start, end, k, filter, max_nodes, hub_cap))
+
+    def _match(
+        self, query: GraphQuery | Mapping[str, Any], filter: Filter | None, max_nodes: int, seconds: float
+    ) -> Operation[GraphAnswer]:
+        return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds)
+
+    def _paths(
+        self, start: str, end: str, k: int, filter: Filter | None, max_nodes: int, hub_cap: int
+    ) -> Operation[ShortestPaths]:
+        return answer_paths(self.backend, start, end, k, filter, self._max_depth, max_nodes, hub_cap)
+
+
+def answer_query(
+    backend: Backend,
+    query: GraphQuery | Mapping[str, Any],
+    filter: Filter | None,
+    max_depth: int | None,
+    max_nodes: int = MAX_NODES,
+    seconds: float = MAX_SECONDS,
+) -> Operation[GraphAnswer]:
+    """Answer a query within a filter: see :meth:`GraphMethods.match`."""
+    if not isinstance(query, GraphQuery):
+        query = GraphQuery.from_dict(query)
+    require_at_least(1, max_nodes=max_nodes)
+    require_within(0, 86_400, seconds=seconds)
+    scope = parse_filter(filter)
+    if max_depth is not None and query.hops > max_depth:
+        raise StrategyError(
+            f"the query follows up to {query.hops} links in a row, and {max_depth} are allowed here; shorten"
+            " its paths or repetitions"
+        )
+    recorded = yield from read_schema(backend)
+    schema = recorded.schema if recorded else None
+    conditions = [parse_filter(where) for where in query.filters]
+    fields = frozenset[str]().union(*(condition.needed for condition in conditions))
+    named = {name for name in (query.field, query.order_by) if name is not None}
+    asked = Vocabulary(
+        kinds=query.relations - (schema.kinds if schema else frozenset()), fields=fields | named
+    )
+    type_field = schema.type_field if schema else TYPE_FIELD
+    typed = [parse_filter({type_field: name}) for name in sorted(query.types)]
+    yield from check_vocabulary(backend, asked, [*conditions, *typed], filter)
+    manifest = yield from call_engine(backend, backend.manifest())
+    settings = MatchSettings(
+        vector=make_unit_vector(manifest.dimension or 1),
+        type_field=type_field,
+        valid_from=schema.valid_from if schema else VALID_FROM,
+        valid_until=schema.valid_until if schema else VALID_UNTIL,
+        max_nodes=max_nodes,
+        deadline=monotonic() + seconds,
+    )
+    return (yield from call_plan(backend, match_query(query, settings), scope))
+
+
+def answer_paths(
+    backend: Backend,
+    start: str,
+    end: str,
+    k: int,
+    filter: Filter | None,
+    max_depth: int | None,
+    max_nodes: int = DEFAULT_MAX_NODES,
+    hub_cap: int = DEFAULT_HUB_CAP,
+) -> Operation[ShortestPaths]:
+    """Find paths within a filter: see :meth:`GraphMethods.paths`."""
+    require(str, "the id or name of a document", start=start, end=end)
+    require_at_least(1, k=k, max_nodes=max_nodes, hub_cap=hub_cap)
+    scope = parse_filter(filter)
+    manifest = yield from call_engine(backend, backend.manifest())
+    settings = PathSettings(
+        vector=make_unit_vector(manifest.dimension or 1),
+        k=k,
+        max_nodes=max_nodes,
+        hub_cap=hub_cap,
+        max_depth=max_depth,
+    )
+    return (yield from call_plan(backend, find_shortest_paths(start, end, settings), scope))
