@@ -46,7 +46,8 @@ from linkstore.agents.steps import ReadingSources, ReadingStep
 from linkstore.context import counter_of
 from linkstore.embeddings import get_embedding
 from linkstore.errors import AgentError, EvaluationError, LinkStoreError
-from linkstore.evaluate import GoldQuestion, read_corpus, read_questions, with_links
+from linkstore.evaluate import GoldQuestion, read_corpus, read_questions
+from linkstore.evaluate.profiling import with_links
 from linkstore.evaluate.running import find_gold_units
 
 sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
