@@ -17,7 +17,7 @@ from linkstore.memory import ConversationMemory
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "linkstore", ROOT / "extractors" / "linkstore_extractors")
 MAX_LINES = 38_560
-MAX_MODULES = 243
+MAX_MODULES = 250
 MAX_EXPORTED = 110
 """Names that the packages export, each as often as it is exported."""
 MAX_STORE_NAMES = 60
