@@ -1,4 +1,4 @@
-"""What depends on some documents: what links to them, and what would be lost without them."""
+"""What depends on some documents: links to them, and documents to which only they lead."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def find_impact(ids: Sequence[str]) -> Plan[Impact]:
 
 
 def _count_reached(hop: Hop, groups: Ints) -> Ints:
-    """Count the documents that each group leads to; one that is too large counts as leading to some."""
+    """Count the documents behind each group; one that is too large has some."""
     counts = np.bincount(hop.edges.source, minlength=len(groups))
     counts[find_positions(hop.groups[hop.reached.sizes > MAX_MEMBERS], groups)] += 1
     return counts
