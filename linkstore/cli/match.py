@@ -65,7 +65,7 @@ def match(
         if impact:
             _show_impact(opened_store, start or "", json=json)
         elif to is not None:
-            paths = opened_store.paths(start or "", to, k or DEFAULT_PATHS, filter=condition)
+            paths = opened_store.links.paths(start or "", to, k or DEFAULT_PATHS, filter=condition)
             _show_paths(paths, json=json)
         else:
             asked = parse_json_option(query, "--query") or {
