@@ -1,4 +1,5 @@
 from .answers import Answer as Answer, Citation as Citation, AnswerStatement as AnswerStatement
+from .chat_models import chat_model as chat_model
 from .fact_index import (
     FactReport as FactReport,
     FactSummary as FactSummary,
@@ -9,7 +10,7 @@ from .fact_index import (
     index_facts as index_facts,
 )
 from .facts import Fact as Fact, FactExtractor as FactExtractor, Failed as Failed
-from .reader import GraphReader as GraphReader, chat_model as chat_model, graph_reader as graph_reader
+from .reader import GraphReader as GraphReader, graph_reader as graph_reader
 from .state import Budget as Budget
 from .testing import ModelCall as ModelCall, ScriptedChatModel as ScriptedChatModel
 from .tool_answers import ToolLimits as ToolLimits

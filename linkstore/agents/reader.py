@@ -7,11 +7,11 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config
 
 from linkstore.agents.answers import Answer, make_answer
+from linkstore.agents.chat_models import chat_model
 from linkstore.agents.fact_index import check_embeddings, fact_store
 from linkstore.agents.model_calls import OutputModel
 from linkstore.agents.state import Budget, Reading, begin_reading
@@ -23,7 +23,6 @@ from linkstore.core.hit_graph import HitGraph
 from linkstore.errors import (
     AgentError,
     CapabilityError,
-    ExtractionError,
     MissingExtraError,
     StoreNotFoundError,
 )
@@ -34,35 +33,6 @@ if TYPE_CHECKING:
     from langgraph.types import Checkpointer
 
     Graph = CompiledStateGraph[Reading, None, Reading, Reading]
-
-
-def chat_model(name: str, *, rate: float | None = None) -> BaseChatModel:
-    """Make a chat model of any provider that LangChain knows.
-
-    Args:
-        name: Provider and model, such as ``openai:gpt-4.1-mini``.
-        rate: The most calls per second; default no limit.
-
-    Raises:
-        MissingExtraError: If the extra ``agents`` is not installed.
-        ExtractionError: If there is no such provider, its package or key is missing, or ``rate`` is not
-            positive.
-    """
-    require(str, "a string, such as 'openai:gpt-4.1-mini'", name=name)
-    require((int, float), "a number", **omit_none(rate=rate))
-    if rate is not None and not rate > 0:
-        raise ExtractionError(f"the rate of calls must be a number above 0, not {rate!r}")
-    try:
-        from langchain.chat_models import init_chat_model
-    except ImportError as error:
-        raise MissingExtraError("a chat model by name", "agents") from error
-    limiter = None if rate is None else InMemoryRateLimiter(requests_per_second=rate, max_bucket_size=1)
-    try:
-        return init_chat_model(name, rate_limiter=limiter)
-    except Exception as error:
-        unnamed = ":" not in name and "provider" in str(error)
-        hint = "name its provider too, as in openai:gpt-4.1-mini; " if unnamed else ""
-        raise ExtractionError(f"the chat model {name!r} cannot be used: {hint}{error}") from error
 
 
 _NODES_PER_CALL: Final = 3

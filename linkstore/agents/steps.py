@@ -23,13 +23,13 @@ from itertools import accumulate, chain, islice
 from typing import Any, Final, TypeVar
 
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
 from linkstore.agents import lookups, prompts
 from linkstore.agents.answers import ANSWERED, NOT_IN_SOURCES, OUT_OF_BUDGET, UNSUPPORTED
 from linkstore.agents.facts import FACT_SOURCE, make_chunk_url, read_place
-from linkstore.agents.model_calls import CallTimeoutError, MalformedOutput, OutputModel
+from linkstore.agents.model_calls import TRIES, CallTimeoutError, MalformedOutput, OutputModel
 from linkstore.agents.state import (
     ActionRecord,
     Budget,
@@ -51,14 +51,12 @@ from linkstore.core.hits import Hits
 from linkstore.core.lexical import extract_question_terms
 from linkstore.core.plans import select_stored
 from linkstore.core.text import tokenize
-from linkstore.errors import AgentError, LinkError, LinkStoreError
+from linkstore.errors import AgentError, LinkError
 from linkstore.extract.names import normalize_name
 from linkstore.store.linkstore import LinkStore
 
 Output = TypeVar("Output", bound=BaseModel)
 _LOG: Final = logging.getLogger("linkstore.reader")
-TRIES: Final = 2
-"""Output that is malformed is asked for once more."""
 MOST_FAILURES: Final = 2
 """After so many steps in a row with malformed output alone, only the answer is asked for."""
 MOST_PLANNED: Final = 4
@@ -161,29 +159,21 @@ class ReadingStep:
             last: Whether this is the last call of a reading, for which the budget has left room.
         """
         state = self.state
-        output: Output | MalformedOutput | None = None
-        request = messages
-        for _ in range(TRIES):
-            state["stopped"] = self.find_limit(request, last=last)
-            if state["stopped"]:
-                return output
-            output = yield from self._call(schema, request, last=last)
-            if not isinstance(output, MalformedOutput):
-                state["failed"] = 0
-                state["stopped"] = "seconds" if output is None else ""
-                return output
-            correction = f"Your last output could not be used: {output.problem}\nOutput it again."
-            request = [*messages, HumanMessage(correction)]
-        state["failed"] += 1
+        state["stopped"] = self.find_limit(messages, last=last)
+        if state["stopped"]:
+            return None
+        output = yield from self._call(schema, messages, last=last)
+        state["failed"] = state["failed"] + 1 if isinstance(output, MalformedOutput) else 0
+        state["stopped"] = "seconds" if output is None else ""
         return output
 
-    def find_limit(self, messages: Sequence[BaseMessage], *, last: bool) -> str:
-        """Return the budget that a call with these messages would exceed, or an empty string if none.
+    def find_limit(self, messages: Sequence[BaseMessage], *, last: bool, calls: int = 1) -> str:
+        """Return the budget that calls with these messages would exceed, or an empty string if none.
 
         The answer must still be possible after it, unless it is the answer's.
         """
         state, budget = self.state, self.sources.budget
-        if state["steps"] + (not last) >= budget.steps:
+        if state["steps"] + calls + (not last) > budget.steps:
             return "steps"
         if self.seconds() >= budget.seconds_for(last=last):
             return "seconds"
@@ -203,23 +193,20 @@ class ReadingStep:
             AgentError: If the model fails.
         """
         state, sources = self.state, self.sources
-        state["steps"] += 1
         left = sources.budget.seconds_for(last=last) - self.seconds()
+        tries = 1 if self.find_limit([*messages, *messages], last=last, calls=TRIES) else TRIES
         try:
-            [reply] = yield from sources.model.request(schema, [messages], seconds=left)
+            [reply] = yield from sources.model.request(schema, [messages], tries=tries, seconds=left)
         except CallTimeoutError:
+            state["steps"] += 1
             state["prompt_tokens"] += sources.count_tokens(messages)
             return None
-        if isinstance(reply, LinkStoreError):
-            raise reply
         if isinstance(reply, Exception):
-            raise AgentError(
-                f"the model failed when it was asked for a {schema.__name__}: {reply};"
-                " with a checkpointer, invoke the reader with None and the same thread_id to go on"
-            ) from reply
-        state["prompt_tokens"] += reply.prompt_tokens or sources.count_tokens(messages)
+            raise reply
+        state["steps"] += reply.calls
+        state["prompt_tokens"] += reply.prompt_tokens or reply.calls * sources.count_tokens(messages)
         state["output_tokens"] += reply.output_tokens or sum(sources.counter.count([reply.text]))
-        state["malformed"] += isinstance(reply.output, MalformedOutput)
+        state["malformed"] += reply.malformed
         return reply.output
 
     def add_candidates(self, found: Iterable[tuple[str, str, str]], weight: float) -> list[str]:
@@ -612,10 +599,7 @@ def write_answer(step: ReadingStep) -> Operation[None]:
     fitting = (messages for messages in possible if step.find_limit(messages, last=True) != "tokens")
     made = yield from step.ask(FinalAnswer, next(fitting, possible[0]), last=True)
     if isinstance(made, MalformedOutput):
-        raise AgentError(
-            f"the model's answer was malformed twice: {made.problem}; with a checkpointer, invoke the reader"
-            " with None and the same thread_id to ask for it again"
-        )
+        raise AgentError(f"the model's answer was malformed {format_count(TRIES, 'time')}: {made.problem}")
     if made is None:
         state["outcome"] = OUT_OF_BUDGET
         step.record_action(

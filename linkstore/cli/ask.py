@@ -57,7 +57,8 @@ def ask(
     if model is None:
         _show_passages(text, store)
         raise typer.Exit(USAGE)
-    from linkstore.agents.reader import chat_model, graph_reader
+    from linkstore.agents.chat_models import chat_model
+    from linkstore.agents.reader import graph_reader
     from linkstore.agents.state import Budget
 
     chosen = chat_model(model, rate=rate)
@@ -142,8 +143,8 @@ def facts(
         dry_run: Count the calls and tokens that it would cost, and write nothing.
         report: Show what the index of facts has, and extract nothing.
     """
+    from linkstore.agents.chat_models import chat_model
     from linkstore.agents.fact_index import ModelExtractor, describe_facts, fact_store, index_facts
-    from linkstore.agents.reader import chat_model
 
     if report:
         with open_store(store) as opened_store:

@@ -45,6 +45,7 @@ from linkstore.errors import (
     EmbeddingError,
     ExtractionError,
     StoreNotFoundError,
+    StrategyError,
 )
 from linkstore.ingest import DocumentsSource, index
 
@@ -236,7 +237,7 @@ def test_a_report_says_how_many_facts_there_are_how_long_and_what_they_name():
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan")])
 def test_a_rate_at_which_no_call_is_made_is_refused(rate):
-    with pytest.raises(ExtractionError, match="above 0"):
+    with pytest.raises(StrategyError, match="above 0"):
         chat_model("openai:gpt-4.1-mini", rate=rate)
 
 
