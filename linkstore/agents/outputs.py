@@ -124,7 +124,9 @@ def _list_values(item: Any, name: str, choices: Choices) -> list[str]:
 
 
 def _read_bounds(field: FieldInfo) -> tuple[int, int]:
-    return _read_limit(field, "min_length") or 0, _read_limit(field, "max_length") or MOST_ITEMS
+    more = field.json_schema_extra
+    least = more.get("minItems") if isinstance(more, dict) else None
+    return least if isinstance(least, int) else 0, _read_limit(field, "max_length") or MOST_ITEMS
 
 
 def _read_limit(field: FieldInfo, name: str) -> int | None:
