@@ -151,7 +151,7 @@ class Budget:
             raise StrategyError(f"seconds must be a number above 0, not {self.seconds!r}")
 
 
-LONGEST_STATEMENT: Final = 2_000
+LONGEST_STATEMENT: Final = 600
 """Characters of a statement."""
 MOST_SEARCHES: Final = 4
 LONGEST_TEXT: Final = 10_000
@@ -201,7 +201,7 @@ class CitedAnswer(Action):
         description="If not answered: short searches, of names and keywords, for what is missing.",
     )
     answered: bool = Field(
-        default=False, description="True if the statements answer the question; false if something is missing."
+        default=False, description="True if the statements are the whole answer, else false."
     )
 
 

@@ -408,9 +408,9 @@ def begin(step: ReadingStep) -> Operation[None]:
     for document in reading:
         _mark_as_read(state, document)
     step.refuse("citations", len(_end(step, made.statements, texts)))
-    if made.answered or not made.search:
-        whole = ANSWERED if made.answered else PARTLY
-        state["outcome"] = whole if state["statements"] else NOT_IN_SOURCES
+    whole = made.answered and "statements" not in state["refused"]
+    if whole or not made.search:
+        state["outcome"] = ANSWERED if whole else PARTLY if state["statements"] else NOT_IN_SOURCES
         step.record_action(state["outcome"], _list_cited(state), f"read {_quote_all(reading)}")
         return
     state["notebook"] += [
@@ -476,9 +476,8 @@ def _ask_about(
 
 
 def _find_problem(step: ReadingStep, texts: Mapping[str, str], output: Any) -> str:
-    """Return what is wrong with the statements of an output of which none can be kept, else nothing."""
-    kept, problem = step.check_statements(output.statements, texts)
-    return "" if kept else problem
+    """Return what is wrong with the statements of an output, an empty string if nothing."""
+    return step.check_statements(output.statements, texts)[1]
 
 
 def _load(step: ReadingStep, ids: Sequence[str]) -> Operation[list[Document]]:
