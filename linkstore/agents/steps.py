@@ -25,7 +25,7 @@ from itertools import accumulate, chain, islice
 from typing import Any, Final, TypeVar
 
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel
 
 from linkstore.agents import lookups, prompts
@@ -401,9 +401,10 @@ def begin(step: ReadingStep) -> Operation[None]:
     if isinstance(made, MalformedOutput):
         raise AgentError(f"the model's output was malformed {TRIES} times: {made.problem}")
     if made is None:
-        if not reading:
-            state["outcome"] = NOT_IN_SOURCES
-            step.record_action(NOT_IN_SOURCES, [], "found nothing to read")
+        if reading:
+            raise AgentError(f"the budget of {state['stopped']} was used up before anything was read")
+        state["outcome"] = NOT_IN_SOURCES
+        step.record_action(NOT_IN_SOURCES, [], "found nothing to read")
         return
     for document in reading:
         _mark_as_read(state, document)
@@ -453,25 +454,29 @@ def _ask_about(
     Returns:
         The output, None where nothing was asked; and the passages that were read.
     """
-    state = step.state
+    state, most = step.state, len(queue)
     while True:
-        reading = _select_batch(state, queue)
+        reading = _select_batch(state, queue[:most])
         if not reading and not any(lists):
             return None, []
-        passages = _number_passages(step, reading)
-        request = prompts.make_prompt(task, state, prompts.format_passages(passages), *lists)
-        while len(reading) > 1 and step.find_limit(add_fields(request, schema), last=False) == "tokens":
-            reading, passages = reading[:-1], passages[:-1]
-            request = prompts.make_prompt(task, state, prompts.format_passages(passages), *lists)
-        texts |= {document.id or "": join_text(document) for document in reading}
-        citable = {"passages": [f"P{step.number(id)}" for id in texts]} if texts else {"statements": ()}
-        check = partial(_find_problem, step, texts)
+        known = {**texts, **{document.id or "": join_text(document) for document in reading}}
+        citable = {"passages": [f"P{step.number(id)}" for id in known]} if known else {"statements": ()}
+        passages = prompts.format_passages(_number_passages(step, reading))
+        request, values = prompts.make_prompt(task, state, passages, *lists), {**choices, **citable}
+        asked = add_fields(request, schema, values)
+        # The answer will name what was read, too.
+        named = HumanMessage(" ".join(f"- [P{step.number(id)}] {known[id][:80]}" for id in known))
+        if len(reading) > 1 and step.find_limit([*asked, named], last=False) == "tokens":
+            most = len(reading) - 1
+            continue
+        check = partial(_find_problem, step, known)
         try:
-            made = yield from step.ask(schema, request, choices={**choices, **citable}, check=check)
+            made = yield from step.ask(schema, request, choices=values, check=check)
         except PromptTooLongError:
             if not reading or not step.shrink(reading):
                 raise
         else:
+            texts |= known
             return made, reading
 
 

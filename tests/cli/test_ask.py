@@ -107,7 +107,7 @@ def test_budgets_hold_and_are_named(answer):
     code, out, err = answer([], "--tokens", "10")
 
     assert code == exits.OTHER
-    assert "the budget of tokens is used up" in err
+    assert "the budget of tokens was used up" in err
     assert "Joan of Arc was born in Domrémy." in out
 
 

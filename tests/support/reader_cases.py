@@ -406,7 +406,7 @@ class ReaderCases:
     def test_fewer_passages_are_read_at_once_if_the_budget_of_tokens_has_no_room_for_all(self, store):
         script = [PLAN, decide("trial", "siege", "joan", "rouen"), decide(), final("x", "trial")]
         counts = set()
-        for tokens in range(1_520, 1_900, 10):
+        for tokens in range(1_780, 2_000, 20):
             budget = Budget(tokens=tokens)
             with graph_reader(store, _by_schema(script), budget=budget) as reader, suppress(AgentError):
                 counts.add(len(reader.invoke(QUESTION).read))
