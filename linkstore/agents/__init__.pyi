@@ -15,3 +15,8 @@ from .state import Budget as Budget
 from .testing import ModelCall as ModelCall, ScriptedChatModel as ScriptedChatModel
 from .tool_answers import ToolLimits as ToolLimits
 from .tools import graph_tools as graph_tools
+from .typed_graph import (
+    ExtractedGraph as ExtractedGraph,
+    Rejection as Rejection,
+    TypedGraphExtractor as TypedGraphExtractor,
+)

@@ -10,8 +10,3 @@ from .protocol import (
     extractor_names as extractor_names,
     load_extractor as load_extractor,
 )
-from .typed_graph import (
-    ExtractedGraph as ExtractedGraph,
-    Rejection as Rejection,
-    TypedGraphExtractor as TypedGraphExtractor,
-)
