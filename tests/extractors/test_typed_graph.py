@@ -51,7 +51,7 @@ FIRST = {
     "relations": [
         relation("BELONGS_TO", "Zalamizole", "azole", "Zalamizole is an azole", 0.9),
         relation("GOVERNED_BY", "azoles", "Directive 12", "governed by Directive 12", 0.8),
-        relation("BELONGS_TO", "azole", "Zalamizole"),
+        relation("BELONGS_TO", "azole", "Zalamizole", confidence=0.5),
         relation("CITES", "azole", "Directive 12"),
         relation("BELONGS_TO", "Merotidine", "azole"),
         relation("BELONGS_TO", "Zalamizole", "azole", "was withdrawn in 2019"),
@@ -85,7 +85,7 @@ def scripted(*replies: object) -> ScriptedChatModel:
 
 
 def test_a_question_is_answered_from_what_was_text() -> None:
-    found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).extract(TEXTS)
+    found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA, max_concurrency=1).extract(TEXTS)
     with LinkStore.open(":memory:") as store:
         store.set_schema(SCHEMA)
         store.add_documents(list(found.documents))
@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_reported_and_not_written() -> None:
 
 
 def test_spellings_are_one_node_and_confidence_is_kept() -> None:
-    found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).extract(TEXTS)
+    found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA, max_concurrency=1).extract(TEXTS)
     (drug,) = (one for one in found.documents if one.metadata["type"] == "Drug")
     assert drug.metadata["sources"] == ["leaflet", "register"]
     assert drug.metadata["aliases"] == ["ZALAMIZOLE"]
@@ -124,17 +124,16 @@ def test_spellings_are_one_node_and_confidence_is_kept() -> None:
 
 
 def test_doubtful_proposals_and_answers_that_are_no_graph_are_reported() -> None:
-    found = TypedGraphExtractor(
-        scripted(FIRST, "I cannot.", "I cannot."), SCHEMA, min_confidence=0.85
-    ).extract(TEXTS)
+    model = scripted(FIRST, "I cannot.", "I cannot.")
+    found = TypedGraphExtractor(model, SCHEMA, min_confidence=0.85, max_concurrency=1).extract(TEXTS)
     told = [str(one) for one in found.rejections]
     assert any("a confidence of 0.8 is below 0.85" in one for one in told)
     assert any(one.startswith("register: the whole answer") for one in told)
 
 
 async def test_async_extraction_is_the_same() -> None:
-    one = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).extract(TEXTS)
-    other = await TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).aextract(TEXTS)
+    one = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA, max_concurrency=1).extract(TEXTS)
+    other = await TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA, max_concurrency=1).aextract(TEXTS)
     assert one == other
 
 
@@ -162,7 +161,7 @@ def test_a_schema_makes_documents_with_their_links() -> None:
 
 
 def test_what_is_plainly_meant_is_repaired() -> None:
-    """A relation the wrong way round, a type for the only node of that type, a quote that leaves words out."""
+    """A relation the wrong way round, a type for its only node, a quote that leaves words out."""
     proposed = {
         "nodes": [node("Drug", "Zalamizole"), node("Class", "azole")],
         "relations": [relation("BELONGS_TO", "Class", "Zalamizole", "Zalamizole an azole")],
@@ -179,9 +178,8 @@ def test_a_text_at_which_the_model_fails_is_reported_and_the_others_are_kept() -
     found = TypedGraphExtractor(scripted(FIRST, ConnectionError("no route")), SCHEMA, max_concurrency=1)
     graph = found.extract(TEXTS)
     assert len(graph.documents) == 3
-    assert any(
-        "register: the whole answer: " in str(one) and "no route" in str(one) for one in graph.rejections
-    )
+    assert any(str(one).startswith("register: the whole answer: ") for one in graph.rejections)
+    assert "no route" in str(graph.rejections[-1])
     with pytest.raises(AgentError, match="no route"):
         TypedGraphExtractor(scripted(ConnectionError("no route")), SCHEMA).extract(TEXTS[:1])
 
