@@ -253,7 +253,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     data = os.environ.get("LINKSTORE_EVAL_DATA")
     parser.add_argument("--data", type=Path, default=data, required=data is None, help="folder of the sets")
-    parser.add_argument("--model", required=True, help="a chat model, such as openai:gpt-4.1-mini")
+    parser.add_argument(
+        "--model", help="a chat model, such as openai:gpt-4.1-mini; without, nothing is asked"
+    )
     parser.add_argument("--base-url", help="where the model's server listens")
     parser.add_argument("--temperature", type=float, help="of the output")
     parser.add_argument("--max-tokens", type=int, help="of an output")
@@ -267,6 +269,9 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, help="file of answers; read and added to")
     add_output(parser)
     options = parser.parse_args()
+    if options.model is None:
+        print("nothing was measured: give --model", file=sys.stderr)
+        return
     rows = measure(options)
     record(options.record, rows)
     if options.json:
