@@ -73,8 +73,13 @@ def chat_model(
     except ImportError as error:
         raise MissingExtraError("a chat model by name", "agents") from error
     provider = name.partition(":")[0] if ":" in name else ""
-    given = {"base_url": base_url, "temperature": temperature, "max_tokens": max_tokens, "timeout": timeout}
-    options: dict[str, Any] = _choose_local_options(provider, base_url) | omit_none(**given)
+    own = {
+        "base_url": base_url,
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "timeout": timeout,
+    }
+    options: dict[str, Any] = _choose_local_options(provider, base_url) | omit_none(**own)
     if provider == "ollama":
         options |= {"num_predict": options.pop("max_tokens"), "num_ctx": context or OLLAMA_CONTEXT}
         options |= {"client_kwargs": {"timeout": options.pop("timeout")}} if timeout else {}
@@ -96,8 +101,8 @@ def chat_model(
 
 def _choose_local_options(provider: str, base_url: str | None) -> dict[str, Any]:
     """Return what suits a server on this machine; services of providers choose for themselves."""
-    given = base_url or (os.environ.get("OPENAI_BASE_URL") if provider == "openai" else None)
-    service = any((urlsplit(given).hostname or "").endswith(host) for host in _SERVICES) if given else True
+    url = base_url or (os.environ.get("OPENAI_BASE_URL") if provider == "openai" else None)
+    service = any((urlsplit(url).hostname or "").endswith(host) for host in _SERVICES) if url else True
     if provider not in _LOCAL_PROVIDERS and service:
         return {}
     options: dict[str, Any] = {"temperature": 0.0, "max_tokens": _LOCAL_TOKENS}
@@ -105,14 +110,16 @@ def _choose_local_options(provider: str, base_url: str | None) -> dict[str, Any]
 
 
 def _explain_failure(name: str, provider: str, error: Exception) -> str:
-    said = " ".join(f"{error}".split())
-    if not provider and "provider" in said:
-        return f"name its provider too, as in openai:{name}; {said}"
-    if isinstance(error, ImportError) or (isinstance(error, AttributeError) and "langchain" in said):
-        return f"the package of its provider is missing: pip install langchain-{provider or 'openai'}; {said}"
-    if "api_key" in said.lower() or "credentials" in said.lower():
-        return f"its key is missing; a local server takes any, such as OPENAI_API_KEY=none; {said}"
-    return said
+    message = " ".join(f"{error}".split())
+    if not provider and "provider" in message:
+        return f"name its provider too, as in openai:{name}; {message}"
+    if isinstance(error, ImportError) or (isinstance(error, AttributeError) and "langchain" in message):
+        return (
+            f"the package of its provider is missing: pip install langchain-{provider or 'openai'}; {message}"
+        )
+    if "api_key" in message.lower() or "credentials" in message.lower():
+        return f"its key is missing; a local server takes any, such as OPENAI_API_KEY=none; {message}"
+    return message
 
 
 def get_base_url(model: BaseChatModel) -> str:
@@ -124,9 +131,9 @@ def get_base_url(model: BaseChatModel) -> str:
 
 def get_context(model: BaseChatModel) -> int:
     """Return how many tokens a prompt and its output may have together, as far as that is known."""
-    known: Any = getattr(model, "profile", None) or {}
+    profile: Any = getattr(model, "profile", None) or {}
     if "ollama" in type(model).__name__.lower():
         own = getattr(model, "num_ctx", None)
         return own if isinstance(own, int) else OLLAMA_CONTEXT
-    most = known.get("max_input_tokens")
+    most = profile.get("max_input_tokens")
     return most if isinstance(most, int) and most > 0 else DEFAULT_CONTEXT

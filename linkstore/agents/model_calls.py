@@ -92,7 +92,7 @@ def limit_time(seconds: float, requested: Call[T]) -> Call[T]:
 
 
 def _begin(work: Callable[[], T]) -> Future[T]:
-    """Begin work in a thread that nothing joins, so that Ctrl-C and the end of the process need not wait."""
+    """Begin work in a thread of its own, for which neither Ctrl-C nor the end of the process waits."""
     context, done = copy_context(), Future[T]()
 
     def finish() -> None:
@@ -374,15 +374,15 @@ def _explain(error: Exception, model: BaseChatModel) -> AgentError:
     """Return an error of a provider as ours: which model, where, its status, and the next step."""
     status, url = get_status(error), get_base_url(model)
     name = getattr(model, "model_name", None) or getattr(model, "model", None) or type(model).__name__
-    said = " ".join(f"{error}".split()) or type(error).__name__
-    step = _find_next_step(error, status, said, url)
-    kind = PromptTooLongError if status in {400, 413, 422, None} and _TOO_LONG.search(said) else AgentError
+    message = " ".join(f"{error}".split()) or type(error).__name__
+    step = _find_next_step(error, status, message, url)
+    kind = PromptTooLongError if status in {400, 413, 422, None} and _TOO_LONG.search(message) else AgentError
     where = f" at {url}" if url else ""
     ended = f" with status {status}" if status else ""
-    return kind(f"the model {name}{where} failed{ended}: {said}{f'; {step}' if step else ''}")
+    return kind(f"the model {name}{where} failed{ended}: {message}{f'; {step}' if step else ''}")
 
 
-def _find_next_step(error: Exception, status: int | None, said: str, url: str) -> str:
+def _find_next_step(error: Exception, status: int | None, message: str, url: str) -> str:
     kind = type(error).__name__
     if status in {401, 403}:
         return "set the key of its provider, such as OPENAI_API_KEY; a local server takes any"
@@ -390,11 +390,11 @@ def _find_next_step(error: Exception, status: int | None, said: str, url: str) -
         return "check the name of the model, and that the base URL ends as its server says, such as /v1"
     if status in _BUSY:
         return "the server has no time; try again later, or allow fewer calls a second"
-    if _TOO_LONG.search(said):
+    if _TOO_LONG.search(message):
         return "tell the size of the model's context, or start its server with a larger one"
-    if status == 400 and "temperature" in said:
+    if status == 400 and "temperature" in message:
         return "the model takes its own temperature alone; set that, such as 1"
-    if "Timeout" in kind or "timed out" in said:
+    if "Timeout" in kind or "timed out" in message:
         return "allow more seconds for a call, or use a smaller model"
     if "Connect" in kind:
         return f"start the server{'' if url else ' of the model'}, or give the base URL where it listens"

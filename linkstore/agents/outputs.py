@@ -34,13 +34,13 @@ _WORDS: Final[Mapping[Any, str]] = {str: "text", bool: "true or false", int: "nu
 
 
 class MalformedOutputError(ValueError):
-    """Output is not what was asked for; the message tells a model what is wrong."""
+    """Output is malformed; the message tells a model in which way."""
 
 
 def add_fields(
     prompt: Sequence[BaseMessage], schema: type[BaseModel], choices: Choices | None = None
 ) -> list[BaseMessage]:
-    """Return a prompt whose first message also says what to output: a line for each field."""
+    """Return a prompt with the fields to output in its first message, a line for each."""
     task, *others = prompt
     lines = ["Output one JSON object with these fields:", *_list_fields(schema, choices or {}, "")]
     return [SystemMessage("\n\n".join([str(task.text), "\n".join(lines)])), *others]
@@ -140,17 +140,17 @@ def read_output(message: AIMessage, schema: type[Output], choices: Choices) -> O
         MalformedOutputError: If it is not what was asked for.
     """
     called = [*message.tool_calls, *message.invalid_tool_calls]
-    found: Any = called[0]["args"] if called else str(message.text)
-    found = found if isinstance(found, dict) else str(found or "")
-    told = message.response_metadata
-    cut = "length" in (told.get("finish_reason"), told.get("done_reason"))
-    if isinstance(found, str):
-        text = _REASONING.sub("", found)
-        found, whole = _find_object(text, schema)
+    value: Any = called[0]["args"] if called else str(message.text)
+    value = value if isinstance(value, dict) else str(value or "")
+    details = message.response_metadata
+    cut = "length" in (details.get("finish_reason"), details.get("done_reason"))
+    if isinstance(value, str):
+        text = _REASONING.sub("", value)
+        value, whole = _find_object(text, schema)
         cut = cut or not whole
-        if found is None:
+        if value is None:
             raise MalformedOutputError(f"expected a JSON object, got {text.strip()[:QUOTED_CHARACTERS]!r}")
-    made = _coerce(found, schema, choices, cut=cut)
+    made = _coerce(value, schema, choices, cut=cut)
     items = chain.from_iterable(value for value in made.values() if isinstance(value, list))
     if cut and not any(isinstance(item, Mapping) for item in items):
         raise MalformedOutputError("it was cut off at the limit of its length; write less")
@@ -162,16 +162,16 @@ def read_output(message: AIMessage, schema: type[Output], choices: Choices) -> O
 
 def _find_object(text: str, schema: type[BaseModel]) -> tuple[dict[str, Any] | None, bool]:
     """Find the object of a text that has fields of the schema, and say whether it is whole."""
-    starts = [found.start() for found in re.finditer(r"\{", text)][:_MOST_STARTS]
+    starts = [match.start() for match in re.finditer(r"\{", text)][:_MOST_STARTS]
     decoder = json.JSONDecoder(strict=False)
     for read, whole in (
         (lambda part: decoder.raw_decode(part)[0], True),
         (parse_partial_json, False),
     ):
         for start in starts:
-            if isinstance(found := _try_to_read(read, text[start:]), dict):
-                inner = [value for value in found.values() if isinstance(value, dict)]
-                for candidate in (found, *inner):
+            if isinstance(value := _try_to_read(read, text[start:]), dict):
+                inner = [nested for nested in value.values() if isinstance(nested, dict)]
+                for candidate in (value, *inner):
                     if schema.model_fields.keys() & candidate.keys():
                         return candidate, whole
     return None, False
@@ -191,20 +191,20 @@ def _coerce(value: Any, schema: type[BaseModel], choices: Choices, *, cut: bool)
     """
     made: dict[str, Any] = {}
     for name, field in schema.model_fields.items():
-        given = value.get(name)
-        if given is None:
+        raw = value.get(name)
+        if raw is None:
             continue
         item, is_list = _read_kind(field)
         values = _list_values(item, name, choices)
         if is_list:
-            listed = [one for one in (given if isinstance(given, list) else [given]) if one not in (None, "")]
-            items = [_coerce_item(one, item, values, choices, cut=cut) for one in listed]
+            listed = [part for part in (raw if isinstance(raw, list) else [raw]) if part not in (None, "")]
+            items = [_coerce_item(part, item, values, choices, cut=cut) for part in listed]
             if cut and isinstance(item, type) and issubclass(item, BaseModel):
-                items = [one for one in items if _is_valid(one, item)]
-            distinct = [one for at, one in enumerate(items) if one not in items[:at]]
+                items = [part for part in items if _is_valid(part, item)]
+            distinct = [part for at, part in enumerate(items) if part not in items[:at]]
             made[name] = distinct[: _read_limit(field, "max_length")]
         else:
-            made[name] = _coerce_item(given, item, values, choices, cut=cut)
+            made[name] = _coerce_item(raw, item, values, choices, cut=cut)
     return made
 
 
@@ -212,7 +212,7 @@ def _coerce_item(value: Any, item: Any, values: Sequence[str], choices: Choices,
     if isinstance(item, type) and issubclass(item, BaseModel):
         return _coerce(value, item, choices, cut=cut) if isinstance(value, Mapping) else value
     if values and isinstance(value, str):
-        return next((known for known in values if known.casefold() == value.strip().casefold()), value)
+        return next((choice for choice in values if choice.casefold() == value.strip().casefold()), value)
     return str(value) if item is str and isinstance(value, int | float) else value
 
 
@@ -225,7 +225,7 @@ def _is_valid(value: Any, schema: type[BaseModel]) -> bool:
 
 
 def _describe_problems(error: ValidationError) -> str:
-    """Return what is wrong with an output in words that a model understands."""
+    """Describe what is wrong with an output, in words for a model."""
     problems = [
         f'"{".".join(str(part) for part in problem["loc"])}": {problem["msg"]}'
         for problem in error.errors(include_url=False)

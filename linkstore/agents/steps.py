@@ -238,12 +238,14 @@ class ReadingStep:
     def check_statements(
         self, statements: Sequence[CitedStatement], texts: Mapping[str, str]
     ) -> tuple[list[CitedStatement], str]:
-        """Return the statements whose names and numbers stand in what they cite, and what the first lacks.
+        """Return the statements with no name or number that their passages lack, and the first problem.
 
         Names of the question may stand in any passage that was read.
         """
-        known = fold("\n".join(texts.values()))
-        asked = " ".join(word for word in self.state["question"].split() if fold(word.strip("?.,!")) in known)
+        all_texts = fold("\n".join(texts.values()))
+        asked = " ".join(
+            word for word in self.state["question"].split() if fold(word.strip("?.,!")) in all_texts
+        )
         kept, problem = [], ""
         for statement in statements:
             cited = [texts[id] for id in self._find_ids(statement.passages) if id in texts]
@@ -255,8 +257,8 @@ class ReadingStep:
         return kept, problem
 
     def _find_ids(self, numbers: Iterable[str]) -> list[str]:
-        known = {str(number): id for number, id in enumerate(self.state["shown"], 1)}
-        return [known[text] for number in numbers if (text := _NUMBER.sub("", number).lstrip("0")) in known]
+        ids = {str(number): id for number, id in enumerate(self.state["shown"], 1)}
+        return [ids[text] for number in numbers if (text := _NUMBER.sub("", number).lstrip("0")) in ids]
 
     def find_limit(self, messages: Sequence[BaseMessage], *, last: bool, calls: int = 1) -> str:
         """Return the budget that calls with these messages would exceed, or an empty string if none.
@@ -425,9 +427,9 @@ def _plan(step: ReadingStep, searches: Sequence[str]) -> None:
     """Take up what is to be searched for."""
     state = step.state
     state["plan"] = [query for text in searches if (query := " ".join(text.split()))]
-    known = {query.casefold() for query in state["searched"]}
+    searched = {query.casefold() for query in state["searched"]}
     queries = {query.casefold(): query for query in [*state["queries"], *state["plan"]]}
-    state["queries"] = [query for key, query in queries.items() if key not in known]
+    state["queries"] = [query for key, query in queries.items() if key not in searched]
     step.record_action("plan", [], "the question" if state["plan"] else "the question, without result")
 
 
@@ -459,24 +461,24 @@ def _ask_about(
         reading = _select_batch(state, queue[:most])
         if not reading and not any(lists):
             return None, []
-        known = {**texts, **{document.id or "": join_text(document) for document in reading}}
-        citable = {"passages": [f"P{step.number(id)}" for id in known]} if known else {"statements": ()}
+        sources = {**texts, **{document.id or "": join_text(document) for document in reading}}
+        citable = {"passages": [f"P{step.number(id)}" for id in sources]} if sources else {"statements": ()}
         passages = prompts.format_passages(_number_passages(step, reading))
         request, values = prompts.make_prompt(task, state, passages, *lists), {**choices, **citable}
         asked = add_fields(request, schema, values)
         # The answer will name what was read, too.
-        named = HumanMessage(" ".join(f"- [P{step.number(id)}] {known[id][:80]}" for id in known))
+        named = HumanMessage(" ".join(f"- [P{step.number(id)}] {sources[id][:80]}" for id in sources))
         if len(reading) > 1 and step.find_limit([*asked, named], last=False) == "tokens":
             most = len(reading) - 1
             continue
-        check = partial(_find_problem, step, known)
+        check = partial(_find_problem, step, sources)
         try:
             made = yield from step.ask(schema, request, choices=values, check=check)
         except PromptTooLongError:
             if not reading or not step.shrink(reading):
                 raise
         else:
-            texts |= known
+            texts |= sources
             return made, reading
 
 
@@ -738,7 +740,7 @@ def _take_up(state: Reading, chosen: Sequence[str], elements: list[str], queries
 
 
 def _end(step: ReadingStep, statements: Sequence[CitedStatement], texts: Mapping[str, str]) -> list[str]:
-    """Keep the statements that what they cite can have said, and return passages cited that were not read."""
+    """Keep supported statements, and return cited passages that were not read."""
     state = step.state
     supported, _ = step.check_statements(statements, texts)
     step.refuse("statements", len(statements) - len(supported))

@@ -45,8 +45,8 @@ def rewrite_question(
 
     A failure of the model is logged, and leaves the question as it is.
     """
-    said = [(turn.query, turn.response or "") for turn in recent]
-    lines = "\n".join(f"User: {query}\nAssistant: {response}" for query, response in said)
+    pairs = [(turn.query, turn.response or "") for turn in recent]
+    lines = "\n".join(f"User: {query}\nAssistant: {response}" for query, response in pairs)
     shown = frame_parts([("conversation", lines)])
     messages = [SystemMessage(_INSTRUCTIONS), HumanMessage(f"{shown}\n\nThe question: {question}")]
     try:
@@ -58,9 +58,9 @@ def rewrite_question(
     if rewritten == question or not is_same_question(question, rewritten):
         return question
     added = find_added_words(question, rewritten)
-    known = {word[:_STEM] for text in (part for pair in said for part in pair) for word in tokenize(text)}
+    stems = {word[:_STEM] for text in (part for pair in pairs for part in pair) for word in tokenize(text)}
     for word in added:
-        if word[:_STEM] not in known and not (yield from _is_known_name(memory, word, rewritten)):
+        if word[:_STEM] not in stems and not (yield from _is_known_name(memory, word, rewritten)):
             _LOG.info("the rewritten question is not used: %r is new in it", word)
             return question
     return rewritten
@@ -92,7 +92,7 @@ def is_same_question(question: str, rewritten: str) -> bool:
 
 
 def find_added_words(question: str, rewritten: str) -> list[str]:
-    """Return the words of a rewritten question that say something, and that the question lacks."""
+    """Return the words with a meaning that a rewritten question has in addition."""
     own = {word[:_STEM] for word in tokenize(question)}
     return [word for word in _select_content(rewritten) if word[:_STEM] not in own]
 
