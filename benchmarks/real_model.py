@@ -5,6 +5,7 @@ out of the store, so that it is right to refuse. Any model of LangChain will do,
 
     python benchmarks/real_model.py --data DIR --model openai:qwen --base-url http://127.0.0.1:8097/v1
 
+Answers of ``ask`` are sentences, so rarely exact: ``has`` says whether one has the words of the gold answer.
 What was asked before is read from ``--cache``, as long as neither the question nor the code of
 ``linkstore.agents`` has changed. Intervals are of 95 %, by resampling the questions.
 """

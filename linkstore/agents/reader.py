@@ -219,7 +219,7 @@ def graph_reader(
 
     Args:
         store: Holds the chunks.
-        model: A chat model with structured output, or its name, such as ``openai:gpt-4.1-mini``.
+        model: A chat model, or its name, such as ``openai:gpt-4.1-mini``.
         facts: The store of facts; default that of :func:`index_facts`, if there is one.
         first: How many passages the first call is shown, as far as the model's context has room; 0: it only
             plans.
@@ -229,7 +229,6 @@ def graph_reader(
     Raises:
         ArgumentError: If an argument has the wrong type.
         MissingExtraError: If the extra ``agents`` is not installed.
-        AgentError: If the model has no structured output.
         ExtractionError: If a model of this name cannot be used.
         EmbeddingError: If the facts were embedded otherwise than the chunks.
 
