@@ -27,6 +27,8 @@ QUOTED_CHARACTERS: Final = 200
 MOST_ITEMS: Final = 20
 """Items of a list whose field sets no other bound."""
 _REASONING: Final = re.compile(r"^.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_BARE_NUMBER: Final = re.compile(r"(?<=[\[,\s])(P\d+)(?=\s*[\],])")
+"""The number of a passage without quotes."""
 _MOST_STARTS: Final = 50
 """Braces of a text that may begin its object."""
 _MOST_PROBLEMS: Final = 3
@@ -166,6 +168,7 @@ def _find_object(text: str, schema: type[BaseModel]) -> tuple[dict[str, Any] | N
     decoder = json.JSONDecoder(strict=False)
     for read, whole in (
         (lambda part: decoder.raw_decode(part)[0], True),
+        (lambda part: decoder.raw_decode(_BARE_NUMBER.sub(r'"\1"', part))[0], True),
         (parse_partial_json, False),
     ):
         for start in starts:

@@ -68,6 +68,10 @@ def test_what_is_clear_is_taken(text):
     assert read_output(AIMessage(text), Parts, {}) == EXPECTED
 
 
+def test_numbers_of_passages_may_lack_their_quotes():
+    assert read_output(AIMessage('{"numbers": [P1, P3]}'), Parts, {}).numbers == ["P1", "P3"]
+
+
 def test_null_is_what_is_not_said():
     nulls = '{"thing": null, "parts": null, "numbers": null, "sure": null}'
     assert read_output(AIMessage(nulls), Parts, {}) == Parts()
