@@ -178,9 +178,7 @@ class Action(BaseModel):
 class CitedStatement(Action):
     """A sentence of the answer, and what it rests on."""
 
-    text: str = Field(
-        max_length=LONGEST_STATEMENT, description="A short sentence with what the question asks for."
-    )
+    text: str = Field(max_length=LONGEST_STATEMENT, description="One or two sentences.")
     passages: list[str] = Field(
         default_factory=list,
         max_length=4,

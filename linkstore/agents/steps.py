@@ -250,7 +250,9 @@ class ReadingStep:
         for statement in statements:
             cited = [texts[id] for id in self._find_ids(statement.passages) if id in texts]
             missing = find_missing_name(statement.text, "\n".join([*cited, asked])) if cited else ""
-            if missing:
+            if tokenize(statement.text) == tokenize(self.state["question"]):
+                problem = problem or "a statement repeats the question"
+            elif missing:
                 problem = problem or f"the passages that a statement cites do not have {missing!r}"
             else:
                 kept.append(statement)

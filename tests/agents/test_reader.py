@@ -271,3 +271,18 @@ def test_langgraph_is_imported_when_a_reader_is_made():
     code = "import sys, linkstore.agents; print('langgraph' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_statement_that_repeats_the_question_or_invents_a_number_is_none(world):
+    def echo(text: str) -> CitedAnswer:
+        return CitedAnswer(statements=[CitedStatement(text=text, passages=["P1"])], answered=True)
+
+    model = scripted([echo(QUESTION), echo("Joan of Arc was born in 1999.")])
+    with graph_reader(world, model, first=5) as reader:
+        answer = reader.invoke(QUESTION)
+    assert (answer.outcome, answer.statements, answer.refused) == (
+        "not in the sources",
+        (),
+        {"statements": 1},
+    )
+    assert "repeats the question" in str(model.calls[1].messages[-1].text)
