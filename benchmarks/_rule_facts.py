@@ -37,11 +37,6 @@ class RuleExtractor:
         """The rules, with their version."""
         return "rules 1"
 
-    @property
-    def calls_model(self) -> bool:
-        """No."""
-        return False
-
     def prompt_tokens(self, chunks: Sequence[Document]) -> int:
         """None: no model is called."""
         return 0

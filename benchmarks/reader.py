@@ -38,10 +38,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import Answer, Budget, GraphReader, fact_store, graph_reader, index_facts
+from linkstore.agents import Answer, Budget, GraphReader, graph_reader, index_facts
 from linkstore.agents.facts import CHUNK_KEY, KEY_ELEMENT
 from linkstore.agents.model_calls import OutputModel
-from linkstore.agents.reader import chat_model, compile_graph
+from linkstore.agents.reader import chat_model
 from linkstore.agents.steps import ReadingSources, ReadingStep
 from linkstore.context import counter_of
 from linkstore.embeddings import get_embedding
@@ -128,21 +128,20 @@ def measured(
             first=0,
         )
         with noting_numbers(numbered):
-            reader = GraphReader(sources, compile_graph(sources), owned=False)
-            answer = reader.invoke(question.question)
+            answer = GraphReader(sources).invoke(question.question)
         found = [hit.document.id or "" for hit in store.search(question.question, k=max(CUTS))]
         result.add(frozenset(question.gold), answer, found)
     return result
 
 
-def costs_of_indexing(store: LinkStore) -> dict[str, float]:
+def costs_of_indexing(store: LinkStore, facts: LinkStore) -> dict[str, float]:
     """Seconds of the processor to embed the documents once more, and to index their facts."""
     texts = [document.page_content for document in store.scan()]
     store.embeddings.embed_documents(texts[:8])  # a model is loaded once
     began = time.process_time()
     store.embeddings.embed_documents(texts)
     embedded = time.process_time()
-    index_facts(store, RuleExtractor())
+    index_facts(store, RuleExtractor(), facts=facts)
     return {"embedding": embedded - began, "indexing": time.process_time() - embedded}
 
 
@@ -205,6 +204,7 @@ def f1(said: str, wanted: str) -> float:
 
 def answered(
     store: LinkStore,
+    facts: LinkStore | None,
     questions: Sequence[GoldQuestion],
     answers: Mapping[str, Sequence[str]],
     model: BaseChatModel,
@@ -213,24 +213,24 @@ def answered(
 ) -> dict[str, Answered]:
     """Answer each question by the reader and by plain retrieval. A call that fails counts as no answer."""
     results = {"reader": Answered(price), "plain": Answered(price)}
-    with graph_reader(store, model, budget=budget) as reader:
-        for question in questions:
-            wanted = answers[question.question]
-            try:
-                answer = reader.invoke(question.question + SHORT)
-            except AgentError as error:
-                _note_failure(results["reader"], error)
-            else:
-                costs = (answer.steps, answer.prompt_tokens, answer.output_tokens)
-                results["reader"].add(answer.text, wanted, *costs)
-            try:
-                reply = answer_plainly(store, question.question, model)
-            except Exception as error:  # noqa: BLE001 - of any provider
-                _note_failure(results["plain"], error)
-            else:
-                usage: Any = reply.usage_metadata or {}
-                costs = (1, usage.get("input_tokens", 0), usage.get("output_tokens", 0))
-                results["plain"].add(str(reply.text), wanted, *costs)
+    reader = graph_reader(store, model, facts=facts, budget=budget)
+    for question in questions:
+        wanted = answers[question.question]
+        try:
+            answer = reader.invoke(question.question + SHORT)
+        except AgentError as error:
+            _note_failure(results["reader"], error)
+        else:
+            costs = (answer.steps, answer.prompt_tokens, answer.output_tokens)
+            results["reader"].add(answer.text, wanted, *costs)
+        try:
+            reply = answer_plainly(store, question.question, model)
+        except Exception as error:  # noqa: BLE001 - of any provider
+            _note_failure(results["plain"], error)
+        else:
+            usage: Any = reply.usage_metadata or {}
+            costs = (1, usage.get("input_tokens", 0), usage.get("output_tokens", 0))
+            results["plain"].add(str(reply.text), wanted, *costs)
     return results
 
 
@@ -309,16 +309,16 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     how = f"{arguments.embedding}, without facts" if arguments.plain else arguments.embedding
     rows: dict[str, dict[str, Any]] = {}
     for name, store, questions, file in corpora(arguments):
-        costs = {} if arguments.plain else costs_of_indexing(store)
+        facts = None if arguments.plain else LinkStore(store.embeddings)
+        costs = {} if facts is None else costs_of_indexing(store, facts)
         row = f"{name}, {how}"
         if arguments.model:
             model = chat_model(arguments.model, rate=arguments.rate)
             budget = Budget(steps=arguments.steps, seconds=arguments.seconds)
             answers = read_answers(file)
-            found = answered(store, questions, answers, model, budget, arguments.price)
+            found = answered(store, facts, questions, answers, model, budget, arguments.price)
             rows |= {f"{row}, {arguments.model}, {by}": one.to_dict() for by, one in found.items()}
             continue
-        facts = None if arguments.plain else fact_store(store)
         naming = {} if facts is None else elements_of_chunks(facts)
 
         def lead(question: GoldQuestion, number: int, numbered: list[str]) -> StandIn:

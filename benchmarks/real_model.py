@@ -87,8 +87,8 @@ def by_reading(first: int) -> Way:
 
     def read(store: LinkStore, question: str, model: BaseChatModel, options: argparse.Namespace) -> Row:
         budget = Budget(steps=options.steps)
-        with graph_reader(store, model, first=first, budget=budget) as reader:
-            answer = reader.invoke(question)
+        reader = graph_reader(store, model, first=first, budget=budget)
+        answer = reader.invoke(question)
         return {
             "text": answer.text if answer.statements else "",
             "refused": not answer.statements,

@@ -3,7 +3,6 @@ from .chat_models import chat_model as chat_model
 from .fact_index import (
     ModelExtractor as ModelExtractor,
     aindex_facts as aindex_facts,
-    fact_store as fact_store,
     index_facts as index_facts,
 )
 from .facts import Fact as Fact, FactExtractor as FactExtractor

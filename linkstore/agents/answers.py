@@ -79,7 +79,8 @@ class Answer:
         prompt_tokens: Tokens that were sent.
         output_tokens: Tokens of the model's outputs.
         seconds: Of work.
-        with_facts: Whether there was an index of facts. Without, a reader searches and follows links only.
+        with_facts: Whether there were facts. Without, a reader searches and follows links only.
+        reading: The state after the last step, with which a reader can go on. JSON can express it.
     """
 
     question: str
@@ -100,6 +101,7 @@ class Answer:
     output_tokens: int = 0
     seconds: float = 0.0
     with_facts: bool = False
+    reading: Reading | None = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -211,4 +213,4 @@ def make_answer(state: Reading, *, with_facts: bool) -> Answer:
         )
         for statement in state["statements"]
     )
-    return Answer(**values, with_facts=with_facts)
+    return Answer(**values, with_facts=with_facts, reading=state)

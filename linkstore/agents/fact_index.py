@@ -1,9 +1,8 @@
-"""index_facts: extracts the facts of a store with a model into a second store, and keeps them up to date."""
+"""index_facts: extracts the facts of a store with a model into another store, and keeps them up to date."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
@@ -13,11 +12,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import AfterValidator, BaseModel, Field
 
 from linkstore.agents.facts import (
-    CHUNK_KEY,
     FACT_SOURCE,
-    KEY_ELEMENT,
     MOST_ELEMENTS,
-    ElementNames,
     Extracted,
     Fact,
     FactExtractor,
@@ -28,28 +24,22 @@ from linkstore.agents.facts import (
     is_text,
     make_chunk_url,
     make_fact_page,
-    read_element_name,
     read_place,
 )
-from linkstore.agents.lookups import settle_elements
 from linkstore.agents.model_calls import MOST_CONCURRENT, MalformedOutput, OutputModel
 from linkstore.agents.outputs import add_fields
 from linkstore.context.compiled import counter_of
-from linkstore.core.arguments import omit_none, require_having
-from linkstore.core.calls import Operation, arun, call, call_engine, run, run_in_thread
+from linkstore.core.arguments import require_having
+from linkstore.core.calls import Operation, arun, call, call_engine, run, split_batches
 from linkstore.core.processes import infrequent_gc
 from linkstore.embeddings.names import name_embedding
-from linkstore.errors import DocumentError, EmbeddingError, ExtractionError, StoreNotFoundError
-from linkstore.extract.names import NameNormalizer
-from linkstore.store.core import FACTS_SUFFIX
+from linkstore.errors import DocumentError, EmbeddingError, ExtractionError
 from linkstore.store.documents import as_document
-from linkstore.store.linkstore import LinkStore, open_store_beside, require_store
+from linkstore.store.linkstore import LinkStore, require_store
 
 _CHUNKS_PER_SCAN: Final = 500
-_CHUNKS_AT_ONCE: Final = 256
-"""Chunks whose facts are extracted and written at once by an extractor that calls no model."""
-_CALLS_AT_ONCE: Final = 32
-"""The same with a model: what an interrupted run may have to pay again."""
+_CHUNKS_AT_ONCE: Final = 32
+"""Chunks whose facts are extracted and written at once: what an interrupted run may have to pay again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +53,8 @@ class FactSummary:
         removed: Chunks that are gone, with their facts.
         facts: Facts that were written.
         doubtful: Facts that were left out, since the chunk lacks a name or a number in them.
-        elements_added: Key elements that several facts name now; in a dry run, those that facts which are
-            stored name, and that a run which was killed has not added.
-        elements_removed: Key elements that no longer have several facts.
         failed: Chunks whose facts could not be extracted.
-        calls: Calls of a model, one for each chunk; a call that is repeated is not counted.
-        prompt_tokens: Tokens sent with these calls, by the tokenizer of Llama 2.
+        prompt_tokens: Tokens of the prompts of a model, by the tokenizer of Llama 2.
         dry_run: Whether nothing was done.
     """
 
@@ -78,47 +64,39 @@ class FactSummary:
     removed: int = 0
     facts: int = 0
     doubtful: int = 0
-    elements_added: int = 0
-    elements_removed: int = 0
     failed: tuple[Failed, ...] = ()
-    calls: int = 0
     prompt_tokens: int = 0
     dry_run: bool = False
 
 
 def _index(
-    store: LinkStore, facts: LinkStore, extractor: FactExtractor, variants: NameNormalizer, dry_run: bool
+    store: LinkStore, facts: LinkStore, extractor: FactExtractor, dry_run: bool
 ) -> Operation[FactSummary]:
     """Extract the facts of new and changed chunks, and remove facts of chunks that are gone."""
     digests = yield from call(facts.pages.digests, facts.pages.adigests, FACT_SOURCE)
-    names, waiting, seen = ElementNames(variants), list[Document](), set[str]()
-    summary, after = FactSummary(dry_run=dry_run), None
-    most = _CALLS_AT_ONCE if extractor.calls_model else _CHUNKS_AT_ONCE
+    summary, seen, after = FactSummary(dry_run=dry_run), set[str](), None
     while records := (yield from call_engine(store.backend, store.backend.scan(after, _CHUNKS_PER_SCAN))):
         after = records[-1].id
         chunks = {make_chunk_url(record.id): as_document(record) for record in records}
         seen |= chunks.keys()
-        changed = [url for url in chunks if digests.get(url) != compute_digest(chunks[url], extractor.name)]
-        waiting += [chunks[url] for url in changed]
+        changed = [
+            chunk
+            for url, chunk in chunks.items()
+            if digests.get(url) != compute_digest(chunk, extractor.name)
+        ]
         unchanged = summary.unchanged + len(chunks) - len(changed)
         summary = replace(summary, chunks=summary.chunks + len(chunks), unchanged=unchanged)
-        while len(waiting) >= most:
-            summary = yield from _write(facts, extractor, names, waiting[:most], summary)
-            waiting = waiting[most:]
-    if waiting:
-        summary = yield from _write(facts, extractor, names, waiting, summary)
+        for batch in split_batches(changed, _CHUNKS_AT_ONCE):
+            summary = yield from _write(facts, extractor, batch, summary)
     gone = sorted(digests.keys() - seen)
     if gone and not dry_run:
         yield from call(facts.pages.remove, facts.pages.aremove, gone, FACT_SOURCE)
-    # Also after a run that was killed, and that has left key elements to add or to remove.
-    added, removed = yield from settle_elements(facts, count_only=dry_run)
-    return replace(summary, removed=len(gone), elements_added=added, elements_removed=removed)
+    return replace(summary, removed=len(gone))
 
 
 def _write(
     facts: LinkStore,
     extractor: FactExtractor,
-    names: ElementNames,
     chunks: Sequence[Document],
     summary: FactSummary,
 ) -> Operation[FactSummary]:
@@ -126,7 +104,6 @@ def _write(
     summary = replace(
         summary,
         prompt_tokens=summary.prompt_tokens + extractor.prompt_tokens(chunks),
-        calls=summary.calls + len(chunks) * extractor.calls_model,
         extracted=summary.extracted + len(chunks),
     )
     if summary.dry_run:
@@ -139,7 +116,7 @@ def _write(
     @infrequent_gc()
     def put() -> int:
         pages = [
-            make_fact_page(chunk, compute_digest(chunk, extractor.name), of, names)
+            make_fact_page(chunk, compute_digest(chunk, extractor.name), of)
             for chunk, of in zip(chunks, extracteds, strict=True)
             if not isinstance(of, Failed)
         ]
@@ -162,42 +139,19 @@ def _write(
     )
 
 
-def fact_store(store: LinkStore, *, create: bool = False) -> LinkStore:
-    """Open the store that holds the facts of a store: the folder ``facts`` in its folder, or further tables.
-
-    Args:
-        store: Holds the chunks.
-        create: Whether to make it if there is none.
-
-    Raises:
-        StoreNotFoundError: If there is none and ``create`` is False.
-        CapabilityError: If the backend cannot keep further stores next to its own.
-    """
-    require_store(store=store)
-    return open_store_beside(store, FACTS_SUFFIX, create=create)
-
-
 def index_facts(
-    store: LinkStore,
-    extractor: FactExtractor,
-    *,
-    facts: LinkStore | None = None,
-    aliases: Mapping[str, Iterable[str]] | None = None,
-    dry_run: bool = False,
+    store: LinkStore, extractor: FactExtractor, *, facts: LinkStore, dry_run: bool = False
 ) -> FactSummary:
     """Extract the atomic facts of a store's chunks and their key elements, for :func:`graph_reader`.
 
-    Facts and key elements are ordinary documents with links in a store of their own, so that no search of the
-    chunks finds them. A key element is a document if at least two facts name it. Chunks that have not
-    changed cost nothing. Facts of chunks that are gone are removed, and key elements that too few facts name.
-    A run that is interrupted goes on where it stopped.
+    Facts are ordinary documents in another store, so that no search of the chunks finds them; their links
+    name their key elements. Chunks that have not changed cost nothing. Facts of chunks that are gone are
+    removed. A run that is interrupted goes on where it stopped.
 
     Args:
         store: Holds the chunks; every document is one.
         extractor: Extracts facts, such as a :class:`~linkstore.agents.ModelExtractor`.
-        facts: Where to keep the facts; default :func:`fact_store`, next to the store.
-        aliases: Other names of key elements by the name that they stand for; see
-            :class:`~linkstore.extract.names.NameNormalizer`. They apply to facts extracted from now on.
+        facts: The store to keep the facts in, with the embedding of the chunks.
         dry_run: Count what would be extracted, with the calls of a model and the tokens sent; write nothing.
 
     Returns:
@@ -205,28 +159,18 @@ def index_facts(
 
     Raises:
         ExtractionError: If no chunk's facts could be extracted.
-        LinkError: If an alias stands for two names.
         EmbeddingError: If ``facts`` has another embedding than the store: no reader could use it.
         DocumentError: If ``facts`` is the store itself.
         BackendError: If a storage engine fails; what was written stays.
     """
-    with _prepare_indexing(store, extractor, facts, aliases, dry_run) as indexing:
-        return run(indexing)
+    return run(_prepare(store, extractor, facts, dry_run))
 
 
 async def aindex_facts(
-    store: LinkStore,
-    extractor: FactExtractor,
-    *,
-    facts: LinkStore | None = None,
-    aliases: Mapping[str, Iterable[str]] | None = None,
-    dry_run: bool = False,
+    store: LinkStore, extractor: FactExtractor, *, facts: LinkStore, dry_run: bool = False
 ) -> FactSummary:
     """Extract facts without blocking the event loop: see :func:`index_facts`."""
-    with ExitStack() as stack:
-        opening = _prepare_indexing(store, extractor, facts, aliases, dry_run)
-        indexing = await run_in_thread(stack.enter_context, opening)
-        return await arun(indexing)
+    return await arun(_prepare(store, extractor, facts, dry_run))
 
 
 def check_embeddings(store: LinkStore, facts: LinkStore) -> None:
@@ -242,31 +186,16 @@ def check_embeddings(store: LinkStore, facts: LinkStore) -> None:
         )
 
 
-@contextmanager
-def _prepare_indexing(
-    store: LinkStore,
-    extractor: FactExtractor,
-    facts: LinkStore | None,
-    aliases: Mapping[str, Iterable[str]] | None,
-    dry_run: bool,
-) -> Iterator[Operation[FactSummary]]:
-    """Yield a run, then close the store of facts if it was opened here."""
-    require_store(store=store, **omit_none(facts=facts))
+def _prepare(
+    store: LinkStore, extractor: FactExtractor, facts: LinkStore, dry_run: bool
+) -> Operation[FactSummary]:
+    """Return a run, once it is sure that a reader can use what it writes."""
+    require_store(store=store, facts=facts)
     require_having("aextract", "a FactExtractor, such as ModelExtractor(model)", extractor=extractor)
-    variants = NameNormalizer([KEY_ELEMENT], aliases)
     if facts is store:
-        raise DocumentError("facts cannot be kept among their chunks; pass another store as facts, or none")
-    if facts is not None:
-        check_embeddings(store, facts)
-    with ExitStack() as stack:
-        if facts is None:
-            try:
-                facts = stack.enter_context(fact_store(store, create=not dry_run))
-            except StoreNotFoundError:
-                if not dry_run:
-                    raise
-                facts = stack.enter_context(LinkStore())
-        yield _index(store, facts, extractor, variants, dry_run)
+        raise DocumentError("facts cannot be kept among their chunks; pass another store as facts")
+    check_embeddings(store, facts)
+    return _index(store, facts, extractor, dry_run)
 
 
 MOST_FACTS: Final = 60
@@ -347,11 +276,6 @@ class ModelExtractor:
         """The name of the model, with the version of the prompt."""
         return self._name
 
-    @property
-    def calls_model(self) -> bool:
-        """True: each chunk costs a call."""
-        return True
-
     def prompt_tokens(self, chunks: Sequence[Document]) -> int:
         """Count the tokens of all prompts, by the tokenizer of Llama 2."""
         prompts = (add_fields(_make_extraction_prompt(chunk), ExtractedFacts) for chunk in chunks)
@@ -400,52 +324,3 @@ def _read_extraction(chunk: Document, found: ExtractedFacts | MalformedOutput | 
             return Failed(chunk=chunk.id or "", reason=f"the model's output was malformed twice: {problem}")
         case error:
             return Failed(chunk=chunk.id or "", reason=f"{error}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactReport:
-    """What an index of facts holds.
-
-    Args:
-        facts: How many facts.
-        chunks: How many chunks they are from.
-        words: Words of a fact, on average.
-        longest: Words of the longest fact.
-        elements: How many key elements several facts name.
-        top: The key elements that the most facts name, each with their number. A very common one leads
-            nowhere in particular.
-    """
-
-    facts: int
-    chunks: int
-    words: float
-    longest: int
-    elements: int
-    top: tuple[tuple[str, int], ...]
-
-
-def describe_facts(facts: LinkStore, *, top: int = 10) -> FactReport:
-    """Describe an index of facts. Reads all of it.
-
-    Args:
-        facts: The store of facts.
-        top: How many key elements to name.
-    """
-    lengths: list[int] = []
-    chunks: set[str] = set()
-    elements = 0
-    for document in facts.scan():
-        if CHUNK_KEY in document.metadata:
-            lengths.append(len(document.page_content.split()))
-            chunks.add(document.metadata[CHUNK_KEY])
-        else:
-            elements += 1
-    _, named = facts.pages.survey(KEY_ELEMENT, top)
-    return FactReport(
-        facts=len(lengths),
-        chunks=len(chunks),
-        words=sum(lengths) / max(1, len(lengths)),
-        longest=max(lengths, default=0),
-        elements=elements,
-        top=tuple((read_element_name(page.url), page.links) for page in named),
-    )

@@ -1,8 +1,8 @@
-"""Atomic facts and key elements, how they are stored, and a report on their spellings.
+"""Atomic facts and key elements, and how they are stored.
 
 A fact is a document whose outgoing links of the kind :data:`KEY_ELEMENT` name its key elements; a key element
-that several facts name is a document with the incoming link. Facts are the documents of a page entry that
-stands for their chunk, so the facts of a chunk are replaced, and removed, in one change.
+leads to all facts that name it. Facts are the documents of a page entry that stands for their chunk, so the
+facts of a chunk are replaced, and removed, in one change.
 
 Source: S. Li et al., "GraphReader: Building Graph-based Agent to Enhance Long-Context Abilities of Large
 Language Models", EMNLP Findings 2024, https://arxiv.org/abs/2406.14550.
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, Final, Protocol
 
@@ -25,30 +25,23 @@ from linkstore.core.lexical import get_document_name
 from linkstore.core.links import LINKS_KEY, OVERLAP, SECTION, parse_links
 from linkstore.core.text import STOP_WORDS, fold, is_unicode, tokenize
 from linkstore.errors import LinkError
-from linkstore.extract.names import NameNormalizer
+from linkstore.extract.names import normalize_name
 
 KEY_ELEMENT: Final = "key_element"
 """The kind of the links from facts to their key elements."""
 FACT_SOURCE: Final = "linkstore:facts"
 """The source of the page entries that stand for chunks."""
-ELEMENT_SOURCE: Final = "linkstore:key elements"
-"""The source of the page entries that stand for key elements."""
-ELEMENT_PREFIX: Final = "element:"
-"""The beginning of the id of a key element."""
 CHUNK_KEY: Final = "chunk"
 """The metadata key of a fact that holds the id of its chunk."""
 MOST_ELEMENTS: Final = 10
 """Maximum number of key elements of a fact, the first ones."""
-_ARTICLE: Final = re.compile(r"(?:the|an?)\s+(?=\S{2})", re.IGNORECASE)
-_POSSESSIVE: Final = re.compile(r"['\u2019]s?$", re.IGNORECASE)
+_ARTICLE: Final = re.compile(r"^(?:the|an?) (?=\S{2})", re.IGNORECASE)
 LONGEST_ELEMENT: Final = 80
 """Longer key elements, in characters, are phrases and left out."""
 _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
 _BETWEEN_DIGITS: Final = re.compile(r"(?<=\d)[.,\s](?=\d{3})")
 _STEM: Final = 4
 """Letters by which a name in a fact is looked for in its chunk."""
-_CACHED_SPELLINGS: Final = 1 << 16
-"""Number of spellings that are cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +85,6 @@ class FactExtractor(Protocol):
     @property
     def name(self) -> str:
         """The name of the extractor, with its version."""
-        ...
-
-    @property
-    def calls_model(self) -> bool:
-        """Whether each chunk costs a call of a model."""
         ...
 
     def prompt_tokens(self, chunks: Sequence[Document]) -> int:
@@ -186,7 +174,7 @@ def make_chunk_url(id: str) -> str:
     return f"chunk:{id}"
 
 
-def make_fact_page(chunk: Document, digest: str, facts: Sequence[Fact], names: ElementNames) -> PageDocuments:
+def make_fact_page(chunk: Document, digest: str, facts: Sequence[Fact]) -> PageDocuments:
     """Make the page whose documents are the facts of a chunk."""
     id = chunk.id or ""
     kept = {key: chunk.metadata[key] for key in ("title", "headings", "url") if key in chunk.metadata}
@@ -197,68 +185,28 @@ def make_fact_page(chunk: Document, digest: str, facts: Sequence[Fact], names: E
         fact_text = fold(fact.text)
         lacking = ", ".join(name for name, folded in place.items() if folded not in fact_text)
         text = f"{lacking}: {fact.text}" if lacking else fact.text
-        metadata = {**common, LINKS_KEY: names.links(fact)}
+        metadata = {**common, LINKS_KEY: make_element_links(fact)}
         documents.append(Document(id=f"fact:{id}:{number}", page_content=text, metadata=metadata))
     return PageDocuments(url=make_chunk_url(id), digest=digest, documents=tuple(documents))
 
 
-def make_element_page(name: str) -> PageDocuments:
-    """Make the page whose document is a key element."""
-    id = f"{ELEMENT_PREFIX}{name}"
-    link = {"kind": KEY_ELEMENT, "tag": name, "direction": "in"}
-    metadata = {"type": "key element", "page": id, LINKS_KEY: [link]}
-    document = Document(id=id, page_content=name, metadata=metadata)
-    return PageDocuments(url=id, digest="", documents=(document,))
+def make_element_links(fact: Fact) -> list[dict[str, Any]]:
+    """Return the links of a fact to its key elements, one for each name, with the first spelling as label.
 
-
-def read_element_name(url: str) -> str:
-    """Return the key element that a page entry stands for."""
-    return url.removeprefix(ELEMENT_PREFIX)
-
-
-class ElementNames:
-    """The links of facts to their key elements, by the names under which spellings meet.
-
-    Args:
-        variants: Joins spellings.
+    A name has at most :data:`LONGEST_ELEMENT` characters, of which one is visible; an article before it is
+    left out.
     """
-
-    def __init__(self, variants: NameNormalizer) -> None:
-        self._variants = variants
-        self._known = lru_cache(maxsize=_CACHED_SPELLINGS)(self._normalize)
-
-    def links(self, fact: Fact) -> list[dict[str, Any]]:
-        """Return the links of a fact, one for each name. The first spelling is the label, if it differs.
-
-        Key elements are kept that are short and have a visible character.
-        """
-        spellings: dict[str, str] = {}
-        for element in fact.key_elements:
-            entry = self._known(element) if len(element) <= LONGEST_ELEMENT else self._normalize(element)
-            if entry is not None:
-                spellings.setdefault(*entry)
-        return [
-            {"kind": KEY_ELEMENT, "tag": name, "direction": "out"}
-            | ({} if spelling == name else {"label": spelling})
-            for name, spelling in islice(spellings.items(), MOST_ELEMENTS)
-        ]
-
-    def _normalize(self, written: str) -> tuple[str, str] | None:
-        """Return the name and the spelling of a key element, or None if it is not kept.
-
-        An article before it and a possessive after it are removed, so that "the Rhine's" meets "Rhine".
-        """
-        spelling = " ".join(written.split())
-        if article := _ARTICLE.match(spelling):
-            spelling = spelling[article.end() :]
-        if "'" in spelling or "\u2019" in spelling:
-            spelling = _POSSESSIVE.sub("", spelling)
-        if len(spelling) > LONGEST_ELEMENT or not is_text(spelling):
-            return None
-        try:
-            return self._variants.name(spelling), spelling
-        except LinkError:  # none of its characters is visible
-            return None
+    spellings: dict[str, str] = {}
+    for element in fact.key_elements:
+        spelling = _ARTICLE.sub("", " ".join(element.split()))
+        if len(spelling) <= LONGEST_ELEMENT and is_text(spelling):
+            with suppress(LinkError):  # none of its characters is visible
+                spellings.setdefault(normalize_name(spelling), spelling)
+    return [
+        {"kind": KEY_ELEMENT, "tag": name, "direction": "out"}
+        | ({} if spelling == name else {"label": spelling})
+        for name, spelling in islice(spellings.items(), MOST_ELEMENTS)
+    ]
 
 
 def is_text(text: str) -> bool:

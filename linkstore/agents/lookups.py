@@ -1,37 +1,24 @@
-"""The lookups of a reader: plans over the store of chunks and the store of facts.
-
-Key elements that several facts name have a document of their own, by which they are found.
-"""
+"""The lookups of a reader: plans over the store of chunks and the store of facts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
-from linkstore.agents.facts import (
-    CHUNK_KEY,
-    ELEMENT_SOURCE,
-    KEY_ELEMENT,
-    make_element_page,
-    read_element_name,
-)
+from linkstore.agents.facts import CHUNK_KEY, KEY_ELEMENT
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints
-from linkstore.core.calls import Operation, call, call_plan, split_batches
-from linkstore.core.documents import PageDocuments
-from linkstore.core.filters import Condition, parse_filter
+from linkstore.core.filters import parse_filter
 from linkstore.core.links import LINKS_KEY, SECTION, parse_links
 from linkstore.core.plans import Plan
 from linkstore.errors import CapabilityError
-from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.base import HOP_SIDES
 from linkstore.strategies.traversal import NO_REFS, Edges, follow_links, follow_tags
 
-T = TypeVar("T")
 MOST_FACTS: Final = 100_000
 """Facts of a larger key element are not ranked."""
 LARGEST_GROUP: Final = 200
@@ -39,10 +26,6 @@ LARGEST_GROUP: Final = 200
 MOST_PER_GROUP: Final = 10
 _BESIDE: Final = frozenset({"next", "previous"})
 """The labels of links between chunks that follow each other."""
-FEWEST_FACTS: Final = 2
-"""A key element that fewer facts name has no document: it leads to no other fact, and is found by its own."""
-_ELEMENTS_AT_ONCE: Final = 4096
-_ELEMENT_FILTER: Final = parse_filter({"type": "key element"})
 _FACT_FILTER: Final = parse_filter({"type": "fact"})
 
 
@@ -78,65 +61,49 @@ class LinkedChunk:
     beside: bool = False
 
 
-def find_likely_facts(
-    vector: Floats, words: tuple[str, ...], most_facts: int, most_elements: int
-) -> Plan[FoundFacts]:
-    """Find facts by similarity to a question and by its words, and key elements likewise and of the facts."""
-    near = yield from plans.ask(plans.Nearest(vector=vector, k=most_facts, filter=_FACT_FILTER))
-    worded = yield from _find_by_words(words, most_facts, _FACT_FILTER)
-    refs = np.array(_interleave([near.refs.tolist(), worded.tolist()], most_facts), dtype=np.int64)
-    facts = yield from _read_facts(refs)
-    named = yield from _read_elements(refs)
-    own = yield from plans.ask(plans.Nearest(vector=vector, k=most_elements, filter=_ELEMENT_FILTER))
-    own_worded = yield from _find_by_words(words, most_elements, _ELEMENT_FILTER)
-    by_meaning = yield from plans.ask(plans.Ids(refs=own.refs))
-    by_words = yield from plans.ask(plans.Ids(refs=own_worded))
-    lists = ([read_element_name(id) for id in ids] for ids in (by_meaning, by_words))
-    elements = _interleave([*lists, named], most_elements)
-    return FoundFacts(facts=facts, elements=tuple(elements))
+def find_likely_facts(vector: Floats, words: tuple[str, ...], most: int) -> Plan[FoundFacts]:
+    """Find facts by similarity to a question and by its words, with their key elements."""
+    near = yield from plans.ask(plans.Nearest(vector=vector, k=most, filter=_FACT_FILTER))
+    worded = yield from _find_by_words(words, most)
+    lists = zip_longest(near.refs.tolist(), worded.tolist())
+    taken = dict.fromkeys(ref for ref in chain.from_iterable(lists) if ref is not None)
+    return (yield from _read_facts(np.array(list(taken)[:most], dtype=np.int64)))
 
 
-def _find_by_words(words: tuple[str, ...], most: int, filter: Condition) -> Plan[Ints]:
-    """Find documents with words of the question, none where the backend cannot search by words."""
+def _find_by_words(words: tuple[str, ...], most: int) -> Plan[Ints]:
+    """Find facts with words of the question, none where the backend cannot search by words."""
     if not words:
         return NO_REFS
     try:
-        matches = yield from plans.ask(plans.Lexical(terms=words, k=most, filter=filter))
+        matches = yield from plans.ask(plans.Lexical(terms=words, k=most, filter=_FACT_FILTER))
     except CapabilityError:
         return NO_REFS
     return matches.refs
 
 
-def _interleave(lists: Iterable[Sequence[T]], most: int) -> list[T]:
-    taken = dict.fromkeys(item for item in chain(*zip_longest(*lists)) if item is not None)
-    return list(taken)[:most]
-
-
-def _read_facts(refs: Ints) -> Plan[tuple[tuple[str, str], ...]]:
+def _read_facts(refs: Ints, size: int = 0) -> Plan[FoundFacts]:
     stored = yield from plans.ask(plans.Documents(refs=refs))
-    return tuple((str(document.metadata[CHUNK_KEY]), document.text) for document in stored)
+    facts = tuple((str(document.metadata[CHUNK_KEY]), document.text) for document in stored)
+    return FoundFacts(facts=facts, elements=(yield from _read_elements(refs)), size=size)
 
 
-def _read_elements(refs: Ints) -> Plan[list[str]]:
+def _read_elements(refs: Ints) -> Plan[tuple[str, ...]]:
     """Return the key elements of facts, in the order of the facts."""
     own = yield from plans.ask(plans.Groups(refs=refs, side="out", kinds=frozenset({KEY_ELEMENT})))
     groups, place = np.unique(own.group, return_inverse=True)
     tags = yield from plans.ask(plans.Tags(groups=groups))
     order = np.argsort(own.document, kind="stable")
     names = ((own.document[at], tags[place[at]][1]) for at in order.tolist())
-    return list(dict.fromkeys(name for _, name in sorted(names)))
+    return tuple(dict.fromkeys(name for _, name in sorted(names)))
 
 
 def find_facts(name: str, vector: Floats, most: int) -> Plan[FoundFacts]:
     """Find the ``most`` facts of a key element that are most similar to the question, however many it has."""
     hop = yield from follow_tags([(KEY_ELEMENT, name)], "out", vector=vector, take=most, cap=MOST_FACTS)
-    facts = yield from _read_facts(hop.edges.target)
-    elements = yield from _read_elements(hop.edges.target)
-    beside = tuple(element for element in elements if element != name)
-    return FoundFacts(facts=facts, elements=beside, size=int(hop.size.sum()))
+    return (yield from _read_facts(hop.edges.target, int(hop.size.sum())))
 
 
-def find_elements(facts: tuple[str, ...]) -> Plan[list[str]]:
+def find_elements(facts: tuple[str, ...]) -> Plan[tuple[str, ...]]:
     """Return the key elements that these facts mention."""
     candidates = yield from plans.ask(plans.Find(ids=facts))
     return (yield from _read_elements(candidates.refs))
@@ -184,38 +151,3 @@ def _describe_link(owner: plans.StoredDocument, tag: tuple[str, str], id: str) -
         return LinkedChunk(id=id, of=owner.id, how=f"{label} of", beside=True)
     how = f'{tag[0]} "{label}" with' if label else f"{tag[0]} with"
     return LinkedChunk(id=id, of=owner.id, how=how)
-
-
-def settle_elements(facts: LinkStore, *, count_only: bool = False) -> Operation[tuple[int, int]]:
-    """Add missing key elements that several facts mention, and remove elements of too few.
-
-    Args:
-        facts: Holds the facts.
-        count_only: Whether to write nothing.
-
-    Returns:
-        How many were added and removed, or would be.
-    """
-    digests = yield from call(facts.pages.digests, facts.pages.adigests, ELEMENT_SOURCE)
-    single: list[str] = []
-    for batch in split_batches(sorted(digests), _ELEMENTS_AT_ONCE):
-        names = [read_element_name(url) for url in batch]
-        sizes = yield from call_plan(facts.backend, _count_facts(names))
-        single += [name for name, size in zip(names, sizes.tolist(), strict=True) if size < FEWEST_FACTS]
-    for batch in () if count_only else split_batches(single, _ELEMENTS_AT_ONCE):
-        urls = [make_element_page(name).url for name in batch]
-        yield from call(facts.pages.remove, facts.pages.aremove, urls, ELEMENT_SOURCE)
-    survey = yield from call(facts.survey, facts.asurvey)
-    missing = [tag for kind, tag, many in survey.dangling if kind == KEY_ELEMENT and many >= FEWEST_FACTS]
-    for batch in () if count_only else split_batches(missing, _ELEMENTS_AT_ONCE):
-        pages: list[PageDocuments] = list(map(make_element_page, batch))
-        yield from call(facts.pages.put, facts.pages.aput, ELEMENT_SOURCE, pages)
-    return len(missing), len(single)
-
-
-def _count_facts(names: Sequence[str]) -> Plan[Ints]:
-    """Count the facts that mention each key element, up to :data:`FEWEST_FACTS`."""
-    sizes = np.zeros(len(names), dtype=np.int64)
-    hop = yield from follow_tags([(KEY_ELEMENT, name) for name in names], "out", take=1, cap=FEWEST_FACTS)
-    sizes[hop.source] = hop.size
-    return sizes

@@ -15,11 +15,6 @@ from linkstore.agents.facts import read_place
 from linkstore.agents.state import Reading
 from linkstore.context.compiled import frame_parts
 
-PLAN_TASK: Final = (
-    "A library of passages is to answer a question. You cannot see it. Say what to search it for, in order."
-    " If a step needs the answer to an earlier one, word it as far as it is known. Do not answer the"
-    " question."
-)
 FIRST_TASK: Final = """\
 Answer a question from numbered passages, and from nothing else that you know. If the passages lack the
 answer, or a part of it, say what to search a library for.

@@ -20,7 +20,7 @@ ANSWER_SHARE: Final = 0.2
 class ActionRecord(TypedDict):
     """An action of a reading.
 
-    Keys: ``step``, the node of the graph; ``action``, what was decided, empty where a step only looks
+    Keys: ``step``, the step that took it; ``action``, what was decided, empty where a step only looks
     something up; ``to``, the ids and key elements that it led to; ``said``, the action in words.
     """
 
@@ -107,7 +107,7 @@ class Reading(TypedDict):
     room: int
     """Characters of passages that a prompt may have; fewer once one was too long."""
     next: str
-    """The node to go to."""
+    """The step to take: ``begin``, ``read``, ``answer``, or empty at the end."""
     outcome: str
     statements: list[dict[str, Any]]
 
@@ -226,9 +226,6 @@ class Decision(Action):
         default_factory=list,
         max_length=8,
         description="If not finished: numbers of unread passages to read next, the best first.",
-    )
-    sure: bool = Field(
-        default=False, description="True if those to read certainly have what is missing. Else more are read."
     )
     key_elements: list[str] = Field(
         default_factory=list,

@@ -1,15 +1,14 @@
-"""The steps of a reading: begin, search, facts, links, read, answer.
+"""The steps of a reading: begin, read, answer.
 
 Each step is an operation on a copy of the state: it asks stores and model, and changes the copy. The model is
 first asked to answer from the best passages, or to say what they lack. Only then it is asked, each time that
-it has read, for its notes and for what comes next: passages, key elements, a search, or the answer. The other
-steps look up what it may choose from.
+it has read, for its notes and for what comes next: passages, key elements, a search, or the answer. What it
+may choose from is looked up before.
 
 The method is GraphReader's (S. Li et al., 2024, https://arxiv.org/abs/2406.14550), with these differences: a
 reading begins from the hits of the store's default search, and plans only what they lack; facts, linked
 passages and hits are shown together, in one list; the author's links are followed beside key elements;
-several passages are read at once; and where the model is not sure which to read, the ranking of the searches
-counts as well.
+and several passages are read at once.
 """
 
 from __future__ import annotations
@@ -49,7 +48,6 @@ from linkstore.agents.state import (
     ElementFacts,
     Reading,
     ReadingCandidate,
-    begin_reading,
 )
 from linkstore.context.compiled import TokenCounter
 from linkstore.core.arrays import Floats, normalize_vector
@@ -83,8 +81,8 @@ MOST_WANTED: Final = 3
 """Searches, and key elements, that are looked up at once."""
 READ_AT_ONCE: Final = 5
 """Passages."""
-HEDGE: Final = 3
-"""Passages that are read beside those that the model is not sure of."""
+READ_BY_RANK: Final = 3
+"""Passages that are read where the model's output was malformed, the best by the searches."""
 LONGEST_READ: Final = 24_000
 """Characters of passages that are read at once, if there are several."""
 LONGEST_PART: Final = 16_000
@@ -164,12 +162,10 @@ class ReadingStep:
     Args:
         sources: What is read, and who is asked.
         state: Before the step; it is not changed.
-        name: Of the step.
     """
 
-    def __init__(self, sources: ReadingSources, state: Reading, name: str) -> None:
-        self.sources, self.name = sources, name
-        self.state = begin_reading(state["question"]) if name == "begin" else deepcopy(state)
+    def __init__(self, sources: ReadingSources, state: Reading) -> None:
+        self.sources, self.state = sources, deepcopy(state)
         self.state["room"] = self.state["room"] or sources.room
         self._began = time.monotonic()
 
@@ -348,33 +344,14 @@ class ReadingStep:
     def record_action(self, action: str, to: Sequence[str], said: str) -> None:
         """Record the action."""
         led = f"{said}: {action} {', '.join(to)}".rstrip() if action else said
-        _LOG.info("%s: %s", self.name, led)
-        self.state["actions"].append(ActionRecord(step=self.name, action=action, to=list(to), said=led))
-
-    def end(self) -> Reading:
-        """Return the state after the step, with the step that follows."""
-        self.state["seconds"] = self.seconds()
-        self.state["next"] = _choose_next(self.state)
-        return self.state
+        _LOG.info("%s: %s", self.state["next"], led)
+        record = ActionRecord(step=self.state["next"], action=action, to=list(to), said=led)
+        self.state["actions"].append(record)
 
 
 def join_text(document: Document) -> str:
     """Return the text of a passage with its title and heading."""
     return "\n".join([*read_place(document.metadata), document.page_content])
-
-
-def _choose_next(state: Reading) -> str:
-    """Return the next step, lookups before reading; an empty string after the answer."""
-    if state["outcome"]:
-        return ""
-    if state["stopped"] or state["failed"] >= MOST_FAILURES:
-        return "answer"
-    waiting = (("search", "queries"), ("facts", "elements"), ("links", "follow"))
-    looking = next((step for step, key in waiting if state[key]), None)  # type: ignore[literal-required]
-    if looking is not None:
-        return looking
-    fresh = any(not candidate["passed"] for candidate in state["candidates"].values())
-    return "read" if state["chunks"] or state["facts"] or fresh else "answer"
 
 
 def _normalize(name: str) -> str:
@@ -385,38 +362,33 @@ def _normalize(name: str) -> str:
 
 
 def begin(step: ReadingStep) -> Operation[None]:
-    """Answer from the best passages, or plan what else to find out.
+    """Search, and answer from the best passages, or plan what else to find out.
 
     Raises:
-        AgentError: If the model cannot say either.
+        AgentError: If the model cannot say either, or no call of it is allowed.
     """
-    state = step.state
-    yield from step.sources.vector(state["question"])  # refuses a blank question before the model is paid
+    state, most = step.state, step.sources.first
     state["queries"] = [state["question"]]
-    if not step.sources.first:
-        plan = {"answered": (), "statements": ()}
-        made = yield from step.ask(CitedAnswer, prompts.make_prompt(prompts.PLAN_TASK, state), choices=plan)
-        _plan(step, made.search if isinstance(made, CitedAnswer) else ())
-        return
     yield from search(step)
-    documents = yield from _load(step, list(state["candidates"])[: step.sources.first])
+    documents = yield from _load(step, list(state["candidates"])[:most])
     texts: dict[str, str] = {}
-    made, reading = yield from _ask_about(step, CitedAnswer, prompts.FIRST_TASK, documents, texts, {})
+    shown = () if most else ("No passage is shown yet: say what to search for.",)
+    made, reading = yield from _ask_about(step, CitedAnswer, prompts.FIRST_TASK, documents, texts, {}, *shown)
     if isinstance(made, MalformedOutput):
         raise AgentError(f"the model's output was malformed {TRIES} times: {made.problem}")
     if made is None:
-        if reading:
-            raise AgentError(f"the budget of {state['stopped']} was used up before anything was read")
-        state["outcome"] = NOT_IN_SOURCES
-        step.record_action(NOT_IN_SOURCES, [], "found nothing to read")
+        if state["stopped"] and reading:
+            raise AgentError(f"the budget of {state['stopped']} is used up before anything was read")
+        if not state["stopped"]:
+            _conclude(step, NOT_IN_SOURCES, "found nothing to read")
         return
     for document in reading:
         _mark_as_read(state, document)
     step.refuse("citations", len(_end(step, made.statements, texts)))
-    whole = made.answered and "statements" not in state["refused"]
-    if whole or not made.search:
-        state["outcome"] = ANSWERED if whole else PARTLY if state["statements"] else NOT_IN_SOURCES
-        step.record_action(state["outcome"], _list_cited(state), f"read {_quote_all(reading)}")
+    whole = made.answered and bool(state["statements"]) and "statements" not in state["refused"]
+    if whole or (most and not made.search):
+        outcome = ANSWERED if whole else PARTLY if state["statements"] else NOT_IN_SOURCES
+        _conclude(step, outcome, f"read {_quote_all(reading)}")
         return
     state["notebook"] += [
         f"{statement['text']} [{', '.join(f'P{step.number(id)}' for id in statement['chunks'])}]"
@@ -425,14 +397,22 @@ def begin(step: ReadingStep) -> Operation[None]:
     _plan(step, made.search)
 
 
+def _conclude(step: ReadingStep, outcome: str, said: str) -> None:
+    """End the reading."""
+    state = step.state
+    state["outcome"] = outcome
+    cited = dict.fromkeys(id for statement in state["statements"] for id in statement["chunks"])
+    step.record_action(outcome, list(cited), said)
+
+
 def _plan(step: ReadingStep, searches: Sequence[str]) -> None:
     """Take up what is to be searched for."""
     state = step.state
     state["plan"] = [query for text in searches if (query := " ".join(text.split()))]
     searched = {query.casefold() for query in state["searched"]}
-    queries = {query.casefold(): query for query in [*state["queries"], *state["plan"]]}
+    queries = {query.casefold(): query for query in state["plan"]}
     state["queries"] = [query for key, query in queries.items() if key not in searched]
-    step.record_action("plan", [], "the question" if state["plan"] else "the question, without result")
+    step.record_action("plan", [], "the question")
 
 
 def _ask_about(
@@ -474,8 +454,9 @@ def _ask_about(
             most = len(reading) - 1
             continue
         check = partial(_find_problem, step, sources)
+        last = schema is CitedAnswer and bool(reading)
         try:
-            made = yield from step.ask(schema, request, choices=values, check=check)
+            made = yield from step.ask(schema, request, choices=values, check=check, last=last)
         except PromptTooLongError:
             if not reading or not step.shrink(reading):
                 raise
@@ -522,7 +503,7 @@ def search(step: ReadingStep) -> Operation[None]:
         if facts is not None and k == SHOWN_HITS:
             vector = yield from step.sources.vector(query)
             words, _ = extract_question_terms(query)
-            plan = lookups.find_likely_facts(vector, words, SHOWN_HITS, OFFERED_ELEMENTS)
+            plan = lookups.find_likely_facts(vector, words, SHOWN_HITS)
             matches = yield from call_plan(facts.backend, plan)
             yield from step.add_facts(matches.facts, "", weight * BY_FACTS)
             step.offer(matches.elements)
@@ -532,33 +513,29 @@ def look_up_facts(step: ReadingStep) -> Operation[None]:
     """Look up the facts of key elements that the model wants."""
     state, facts = step.state, step.sources.facts
     names, state["elements"] = state["elements"], []
+    if not names or facts is None:
+        return
     state["explored"] += names
     vector = yield from step.sources.vector(state["question"])
-    assert facts is not None, "key elements are only offered by facts"
     for name in names:
         matches = yield from call_plan(facts.backend, lookups.find_facts(name, vector, SHOWN_FACTS))
         yield from step.add_facts(matches.facts, f"element:{name}", LATER)
         shown = [(id, text) for id, text in matches.facts if id in {*state["candidates"], *state["read"]}]
         state["facts"][name] = ElementFacts(size=matches.size, facts=shown)
         step.offer(matches.elements)
-        step.record_action(
-            "", [], f"looked up {describe_count(len(matches.facts), matches.size)} of {name!r}"
-        )
+        step.record_action("", [], f"looked up {_count(shown, matches.size)} of {name!r}")
 
 
-def describe_count(shown: int, size: int) -> str:
-    """Say how many facts are shown, of how many."""
-    if size > lookups.MOST_FACTS:
-        return f"the facts, more than {lookups.MOST_FACTS:,}, too many to rank,"
-    if shown < size:
-        return f"the best {shown:,} of {size:,} facts"
-    return "the only fact" if size == 1 else f"all {size:,} facts"
+def _count(facts: Sequence[object], size: int) -> str:
+    return f"the best {len(facts):,} of {size:,} facts"
 
 
 def look_up_links(step: ReadingStep) -> Operation[None]:
     """Look up chunks linked with the passages to read next, and the key elements of their facts."""
     state, facts = step.state, step.sources.facts
     ids, state["follow"] = state["follow"], []
+    if not ids:
+        return
     # What the model noted names what it is looking for now, which a question of several steps may not.
     vector = yield from step.sources.vector(" ".join([state["question"], *state["notebook"][-1:]]))
     plan = lookups.find_linked(ids, vector, state["read"], SHOWN_HITS)
@@ -576,8 +553,15 @@ def look_up_links(step: ReadingStep) -> Operation[None]:
 
 
 def read(step: ReadingStep) -> Operation[None]:
-    """Read passages, show what may be read next, and let the model decide."""
+    """Look up what the model may choose from, have it read and choose, or answer if there is nothing."""
     state = step.state
+    yield from search(step)
+    yield from look_up_facts(step)
+    yield from look_up_links(step)
+    fresh = any(not candidate["passed"] for candidate in state["candidates"].values())
+    if not (state["chunks"] or state["facts"] or fresh):
+        yield from write_answer(step)
+        return
     menu = _list_candidates(state)
     documents = yield from _load(step, list(dict.fromkeys([*state["chunks"], *menu])))
     there = {document.id or "": document for document in documents}
@@ -632,7 +616,7 @@ def _format_lists(step: ReadingStep, menu: Sequence[str], there: Mapping[str, Do
         lines.append(f"[P{step.number(id)}] {named}{shown}{how}")
     shown_facts = (
         prompts.format_list(
-            f"Facts of {name!r}, {describe_count(len(facts['facts']), facts['size'])}:",
+            f"Facts of {name!r}, {_count(facts['facts'], facts['size'])}:",
             [f"[P{step.number(id)}] {text}" for id, text in facts["facts"]],
         )
         for name, facts in state["facts"].items()
@@ -700,13 +684,13 @@ def _decide(
             wanted, state["statements"] = list(dict.fromkeys(unread)), before
         else:
             step.refuse("citations", len(unread))
-            state["outcome"] = ANSWERED if state["statements"] else PARTLY if before else NOT_IN_SOURCES
+            outcome = ANSWERED if state["statements"] else PARTLY if before else NOT_IN_SOURCES
             state["statements"] = state["statements"] or before
-            step.record_action(state["outcome"], _list_cited(state), said)
+            _conclude(step, outcome, said)
             return
     chosen = [id for id in wanted if id in state["candidates"]][:READ_AT_ONCE]
-    if made is None or (chosen and not decision.sure and not decision.finished):
-        chosen = _add_best(chosen, menu)
+    if made is None:
+        chosen = list(menu[:READ_BY_RANK])
     elements = step.find_offered(decision.key_elements)[:MOST_WANTED]
     queries = [query for text in decision.search if (query := " ".join(text.split()))][:MOST_WANTED]
     _take_up(state, chosen, elements, queries)
@@ -718,14 +702,6 @@ def _decide(
             state["candidates"][id]["passed"] += 1
     if not action and all(candidate["passed"] for candidate in state["candidates"].values()):
         state["queries"] = [state["question"]]  # for the hits that follow those of its last search
-
-
-def _add_best(chosen: Sequence[str], menu: Sequence[str]) -> list[str]:
-    """Return passages of which the model is not sure, with the best by the searches before them."""
-    place = {id: at for at, id in enumerate(menu)}
-    best = [id for id in menu if id not in chosen][:HEDGE]
-    rank = {id: place[id] for id in best} | {id: min(place.get(id, HEDGE), HEDGE) for id in chosen}
-    return sorted(rank, key=lambda id: rank[id])[:READ_AT_ONCE]
 
 
 def _take_up(state: Reading, chosen: Sequence[str], elements: list[str], queries: list[str]) -> None:
@@ -758,16 +734,11 @@ def _end(step: ReadingStep, statements: Sequence[CitedStatement], texts: Mapping
     return unread
 
 
-def _list_cited(state: Reading) -> list[str]:
-    return list(dict.fromkeys(id for statement in state["statements"] for id in statement["chunks"]))
-
-
 def write_answer(step: ReadingStep) -> Operation[None]:
     """Write the answer from the notes, where the reading ended without one."""
     state = step.state
     if not state["read"] and not state["stopped"] and not state["failed"]:
-        state["outcome"] = NOT_IN_SOURCES
-        step.record_action(NOT_IN_SOURCES, [], "found nothing to read")
+        _conclude(step, NOT_IN_SOURCES, "found nothing to read")
         return
     stopped, before = state["stopped"], state["statements"]
     too_long: PromptTooLongError | None = None
@@ -798,25 +769,23 @@ def write_answer(step: ReadingStep) -> Operation[None]:
     step.refuse("citations", len(_end(step, answer.statements, texts)))
     whole = answer.answered and bool(state["statements"])
     state["statements"] = state["statements"] or before
-    state["outcome"] = ANSWERED if whole else PARTLY if state["statements"] else NOT_IN_SOURCES
-    step.record_action(
-        state["outcome"], _list_cited(state), format_count(len(answer.statements), "statement")
-    )
+    outcome = ANSWERED if whole else PARTLY if state["statements"] else NOT_IN_SOURCES
+    _conclude(step, outcome, format_count(len(answer.statements), "statement"))
 
 
-STEPS: Final[Mapping[str, Callable[[ReadingStep], Operation[None]]]] = {
+_STEPS: Final[Mapping[str, Callable[[ReadingStep], Operation[None]]]] = {
     "begin": begin,
-    "search": search,
-    "facts": look_up_facts,
-    "links": look_up_links,
     "read": read,
     "answer": write_answer,
 }
-"""The steps by name."""
 
 
-def take_step(sources: ReadingSources, name: str, state: Reading) -> Operation[Reading]:
-    """Take a step, and return the state after it."""
-    step = ReadingStep(sources, state, name)
-    yield from STEPS[name](step)
-    return step.end()
+def take_step(sources: ReadingSources, state: Reading) -> Operation[Reading]:
+    """Take the next step of a reading, and return the state after it, with the step that follows."""
+    step = ReadingStep(sources, state)
+    yield from _STEPS[state["next"]](step)
+    after = step.state
+    after["seconds"] = step.seconds()
+    ending = after["stopped"] or after["failed"] >= MOST_FAILURES
+    after["next"] = "" if after["outcome"] else "answer" if ending else "read"
+    return after

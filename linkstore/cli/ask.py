@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,14 +13,15 @@ from linkstore.cli.commands import EmbeddingOption, JsonOption, StoreOption, Tex
 from linkstore.cli.exits import NOT_ANSWERED, SOURCE_INCOMPLETE, USAGE, UsageError, get_exit_code
 from linkstore.cli.output import MAX_SHOWN_SECTIONS, complain, note, print_result, show, write_json
 from linkstore.cli.query import check_question, show_results
-from linkstore.cli.stores import open_core_store, open_store
+from linkstore.cli.stores import open_backend, open_core_store, open_store
 from linkstore.core.display import format_count
 from linkstore.errors import AgentError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.agents.answers import Answer
-    from linkstore.agents.fact_index import FactReport, FactSummary
+    from linkstore.agents.fact_index import FactSummary
     from linkstore.store.core import CoreStore
+    from linkstore.store.linkstore import LinkStore
 
 _NO_MODEL = (
     "an answer needs a chat model: give --model openai:gpt-4.1-mini and set OPENAI_API_KEY, --model"
@@ -43,6 +46,9 @@ TimeoutOption = Annotated[
 ContextOption = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Tokens that the model takes; default: Ollama 4,096.")
 ]
+FactsOption = Annotated[
+    str | None, typer.Option(metavar="PLACE", help="The store of facts, made by linkstore facts.")
+]
 MethodOption = Annotated[
     MethodName | None, typer.Option(help="How structured output is asked for; default the provider's.")
 ]
@@ -53,6 +59,7 @@ def ask(
     store: StoreOption,
     embedding: EmbeddingOption = None,
     model: str | None = None,
+    facts: FactsOption = None,
     passages: Annotated[int, typer.Option(min=1)] = 5,
     steps: Annotated[int, typer.Option(min=1)] = 40,
     tokens: Annotated[int | None, typer.Option(min=1)] = None,
@@ -71,7 +78,7 @@ def ask(
 
     A chat model answers from the best passages, with its sources, in one call. Where they lack the answer, it
     reads on: it searches, follows links and keeps notes, or says that the sources do not have it. With
-    --verbose each step is logged. With an index of facts (linkstore facts) it also reads by facts.
+    --verbose each step is logged. With --facts it also reads by facts.
 
     Args:
         model (NAME): Chat model, such as openai:gpt-4.1-mini or ollama:qwen3.
@@ -103,10 +110,10 @@ def ask(
         method=method,
     )
     budget = Budget(steps=steps, tokens=tokens, seconds=seconds)
-    with (
-        open_store(store, embedding=embedding) as opened_store,
-        graph_reader(opened_store, chosen, first=passages, budget=budget) as reader,
-    ):
+    with ExitStack() as stack:
+        opened_store = stack.enter_context(open_store(store, embedding=embedding))
+        opened_facts = None if facts is None else stack.enter_context(_open_facts(facts, opened_store))
+        reader = graph_reader(opened_store, chosen, facts=opened_facts, first=passages, budget=budget)
         try:
             answer = reader.invoke(text)
         except AgentError as error:
@@ -129,6 +136,15 @@ def ask(
     note(spent if cost is None else f"{spent}, cost {cost:.4f}")
     if answer.outcome != "answered":
         raise typer.Exit(NOT_ANSWERED)
+
+
+@contextmanager
+def _open_facts(place: str, store: LinkStore, *, create: bool = False) -> Iterator[LinkStore]:
+    """Open the store of facts at a place, with the embedding of the chunks."""
+    from linkstore.store.linkstore import LinkStore
+
+    with open_backend(place, create=create) as backend:
+        yield LinkStore(store.embeddings, backend=backend)
 
 
 def _show_passages(text: str, store: CoreStore) -> None:
@@ -158,7 +174,7 @@ def _show_answer(answer: Answer) -> None:
 
 def _make_fields(answer: Answer, cost: float | None) -> dict[str, Any]:
     fields = {**asdict(answer), "answer": answer.text, "cost": cost}
-    return {name: fields[name] for name in fields if name != "ways"}
+    return {name: fields[name] for name in fields if name not in {"ways", "reading"}}
 
 
 MAX_SHOWN_FAILURES = 10
@@ -168,51 +184,48 @@ MAX_SHOWN_FAILURES = 10
 def facts(
     store: StoreOption,
     model: str | None = None,
+    place: Annotated[str | None, typer.Option("--facts", metavar="PLACE")] = None,
     max_concurrency: Annotated[int, typer.Option(min=1)] = 8,
     rate: float | None = None,
     base_url: BaseUrlOption = None,
     timeout: TimeoutOption = None,
     method: MethodOption = None,
     dry_run: bool = False,
-    report: bool = False,
     json: JsonOption = False,
 ) -> None:
     """Extract atomic facts and key elements, for linkstore ask.
 
-    They are extracted from the chunks of a store by a chat model, and kept in a second store next to it, so
-    searches do not find them. A second run extracts the facts of new and changed chunks only. An interrupted
-    run continues where it stopped.
+    They are extracted from the chunks of a store by a chat model, and kept in another store, so searches do
+    not find them. A second run extracts the facts of new and changed chunks only. An interrupted run
+    continues where it stopped.
 
     Args:
         model (NAME): Chat model, such as openai:gpt-4.1-mini.
         max_concurrency (N): Calls of the model at once.
         rate (N): Calls of the model per second; default no limit.
+        place (PLACE): The store of facts; it is made if there is none.
         dry_run: Count the calls and tokens that it would cost, and write nothing.
-        report: Show what the index of facts has, and extract nothing.
     """
     from linkstore.agents.chat_models import chat_model
-    from linkstore.agents.fact_index import ModelExtractor, describe_facts, fact_store, index_facts
+    from linkstore.agents.fact_index import ModelExtractor, index_facts
+    from linkstore.store.linkstore import LinkStore
 
-    if report:
-        with open_store(store) as opened_store:
-            try:
-                stored = fact_store(opened_store)
-            except StoreNotFoundError as error:
-                raise StoreNotFoundError(
-                    f"there are no facts of {store}; extract them with: linkstore facts --store {store}"
-                    " --model NAME"
-                ) from error
-            with stored:
-                description = describe_facts(stored)
-        print_result(description, _show_report, json=json)
-        return
     if model is None:
         raise UsageError("facts are extracted by a chat model; give --model, such as openai:gpt-4.1-mini")
+    if place is None:
+        raise UsageError("facts are kept in a store of their own; give --facts, such as kb-facts")
     chosen = chat_model(model, rate=rate, base_url=base_url, timeout=timeout, method=method)
     extractor = ModelExtractor(chosen, max_concurrency=max_concurrency)
-    with open_store(store) as opened_store:
+    with ExitStack() as stack:
+        opened_store = stack.enter_context(open_store(store))
         try:
-            summary = index_facts(opened_store, extractor, dry_run=dry_run)
+            opened_facts = stack.enter_context(_open_facts(place, opened_store, create=not dry_run))
+        except StoreNotFoundError:
+            if not dry_run:
+                raise
+            opened_facts = stack.enter_context(LinkStore(opened_store.embeddings))
+        try:
+            summary = index_facts(opened_store, extractor, facts=opened_facts, dry_run=dry_run)
         except KeyboardInterrupt as error:
             note("stopped; run the same command again to go on")
             raise typer.Exit(get_exit_code(error)) from error
@@ -225,46 +238,13 @@ def _show_fact_summary(summary: FactSummary) -> None:
     show(f"chunks    {summary.chunks:,}, {summary.unchanged:,} unchanged, {summary.removed:,} removed")
     if summary.dry_run:
         show(f"would extract the facts of {format_count(summary.extracted, 'chunk')}")
-        added, removed = summary.elements_added, summary.elements_removed
-        if added or removed:
-            show(f"elements  {added:,} to add and {removed:,} to remove, of facts that are stored")
         tokens = format_count(summary.prompt_tokens, "token")
-        show(f"calls     {summary.calls:,} of a model, {tokens} in their prompts")
+        show(f"calls     {summary.extracted:,} of a model, {tokens} in their prompts")
         return
     show(f"extracted {format_count(summary.facts, 'fact')} of {format_count(summary.extracted, 'chunk')}")
-    show(f"elements  {summary.elements_added:,} added, {summary.elements_removed:,} removed")
     if summary.doubtful:
         show(f"left out  {format_count(summary.doubtful, 'fact')} with names or numbers that the chunk lacks")
     for failed in summary.failed[:MAX_SHOWN_FAILURES]:
         note(f"failed: {failed.chunk}: {failed.reason}")
     if len(summary.failed) > MAX_SHOWN_FAILURES:
         note(f"and {len(summary.failed) - MAX_SHOWN_FAILURES:,} more; run the command again to retry them")
-
-
-def _show_report(report: FactReport) -> None:
-    show(f"facts     {report.facts:,} of {format_count(report.chunks, 'chunk')}")
-    show(f"length    {report.words:.1f} words on average, {report.longest:,} at most")
-    show(f"elements  {report.elements:,} that several facts name")
-    for name, count in report.top:
-        show(f"{count:>9,} {name}")
-
-
-def note_facts(store: CoreStore, place: str) -> None:
-    """Tell how facts of deleted documents are erased, if a store has facts beside it.
-
-    Args:
-        store: The store that documents were deleted from.
-        place: The value of ``--store``.
-    """
-    from linkstore.store.core import FACTS_SUFFIX
-
-    backend: Any = store.backend
-    try:
-        backend.open_sibling(FACTS_SUFFIX, create=False).close()
-    except StoreNotFoundError:
-        return
-    of_facts = f"{place}_{FACTS_SUFFIX}" if "://" in place else f"{place.rstrip('/')}/{FACTS_SUFFIX}"
-    note(
-        f"facts that were extracted from deleted documents stay in {of_facts}: run linkstore facts --store"
-        f" {place} --model NAME, then linkstore delete --erase --store {of_facts}"
-    )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstore.cli.ask import note_facts
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import ALARM_FOUND, DAMAGED, UsageError
 from linkstore.cli.links import find_documents, list_spellings
@@ -51,7 +50,6 @@ def delete(
         opened_store.delete(single)
         if erase:
             opened_store.compact()
-        note_facts(opened_store, store)
     if whole or single:
         count = removed + len(single)
         note(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from linkstore.engines.contract import Report, Survey
 from linkstore.store.documents import DocumentMethods
 from linkstore.store.graph import GraphMethods
@@ -11,9 +9,6 @@ from linkstore.store.linking import StoreLinks
 from linkstore.store.pages import StorePages
 from linkstore.store.schema_record import StoreSchema
 from linkstore.store.search import SearchMethods
-
-FACTS_SUFFIX: Final = "facts"
-"""The name of the store of facts of a store of chunks."""
 
 
 class CoreStore(SearchMethods, DocumentMethods, GraphMethods):

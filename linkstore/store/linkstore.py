@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, Unpack, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack, cast
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -20,7 +20,7 @@ from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 from linkstore.embeddings.names import get_embedding
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.errors import ArgumentError, CapabilityError
+from linkstore.errors import ArgumentError
 from linkstore.store.base import close_on_failure
 from linkstore.store.core import CoreStore
 from linkstore.store.search import (
@@ -548,38 +548,3 @@ def require_store(**stores: object) -> None:
     for name, store in stores.items():
         path = str(store) if isinstance(store, str | Path) else "kb"
         require(LinkStore, f"an open store, such as LinkStore.open({path!r})", **{name: store})
-
-
-@runtime_checkable
-class SupportsStoresBeside(Protocol):
-    """A backend that can keep further stores next to its own."""
-
-    def open_sibling(self, name: str, *, create: bool) -> Backend:
-        """Open the backend of the store with this name.
-
-        Raises:
-            StoreNotFoundError: If there is none and ``create`` is False.
-        """
-        ...
-
-
-def open_store_beside(store: LinkStore, name: str, *, create: bool = True) -> LinkStore:
-    """Open a further store that belongs to a store. Close it before its owner.
-
-    Args:
-        store: The store whose engine and embedding the further one has.
-        name: Lower-case letters.
-        create: Whether to make it if there is none.
-
-    Raises:
-        CapabilityError: If the backend keeps no further stores.
-        StoreNotFoundError: If there is none and ``create`` is False.
-    """
-    backend = store.backend
-    if not isinstance(backend, SupportsStoresBeside):
-        raise CapabilityError(
-            f"{type(backend).__name__} cannot keep a second store; pass one, such as LinkStore()"
-        )
-    further = backend.open_sibling(name, create=create)
-    with close_on_failure(further):
-        return LinkStore(store.embeddings, backend=further)

@@ -7,13 +7,12 @@ import subprocess
 import sys
 
 import pytest
-from fact_cases import FactCases, chunk, chunks, contents, fresh, shared, stored_elements
+from fact_cases import FactCases, chunk, chunks, contents, fresh
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages.tool import invalid_tool_call
 from langchain_text_splitters import RecursiveCharacterTextSplitter
-from oracle import OracleBackend
 from rule_facts import (
     LONGEST,
     PROGRAM,
@@ -27,18 +26,16 @@ from rule_facts import (
 from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import ModelExtractor, fact_index, fact_store, index_facts
+from linkstore.agents import ModelExtractor, index_facts
 from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
 from linkstore.agents.facts import MOST_ELEMENTS, find_doubt
 from linkstore.agents.reader import chat_model
 from linkstore.context import counter_of
 from linkstore.errors import (
     ArgumentError,
-    CapabilityError,
     DocumentError,
     EmbeddingError,
     ExtractionError,
-    StoreNotFoundError,
     StrategyError,
 )
 from linkstore.ingest import DocumentsSource, index
@@ -47,12 +44,17 @@ ANY = frozenset({"he", "his", "she", "her", "it", "its", "they", "their"})
 MALFORMED = invalid_tool_call(name=None, args="{not json", id=None, error=None)
 
 
-@pytest.mark.sample("test_a_chunk_that_is_gone_takes_its_facts_and_elements_with_it")
+@pytest.mark.sample("test_a_chunk_that_is_gone_takes_its_facts_with_it")
 class TestInAFolder(FactCases):
     @pytest.fixture
     def store(self, tmp_path):
         with LinkStore.open(tmp_path / "kb") as store:
             yield store
+
+    @pytest.fixture
+    def facts(self, tmp_path):
+        with LinkStore.open(tmp_path / "facts") as facts:
+            yield facts
 
 
 class TestInMemory(FactCases):
@@ -60,6 +62,11 @@ class TestInMemory(FactCases):
     def store(self):
         with LinkStore() as store:
             yield store
+
+    @pytest.fixture
+    def facts(self):
+        with LinkStore() as facts:
+            yield facts
 
 
 def test_a_process_that_is_killed_loses_no_more_than_it_was_reading(tmp_path):
@@ -80,38 +87,15 @@ class Killed(RuleExtractor):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().extract(chunks)
 
-with LinkStore.open({str(tmp_path / "kb")!r}) as store:
-    index_facts(store, Killed())
+with LinkStore.open({str(tmp_path / "kb")!r}) as store, LinkStore.open({str(tmp_path / "facts")!r}) as facts:
+    index_facts(store, Killed(), facts=facts)
 """
     killed = subprocess.run([sys.executable, "-c", script], capture_output=True)
     assert killed.returncode == -signal.SIGKILL
 
-    with LinkStore.open(tmp_path / "kb") as store:
-        assert index_facts(store, RuleExtractor()).extracted == 600 - 256
-        with fact_store(store) as facts:
-            assert contents(facts) == fresh(many)
-
-
-def test_facts_are_kept_nowhere_else_where_their_store_cannot_be_made(tmp_path, monkeypatch):
-    def refuse(*_, **__):
-        raise StoreNotFoundError("no place for a store")
-
-    monkeypatch.setattr(fact_index, "fact_store", refuse)
-    with LinkStore.open(tmp_path / "kb") as store, pytest.raises(StoreNotFoundError, match="no place"):
-        index_facts(store, RuleExtractor())
-
-
-def test_a_dry_run_makes_no_store_of_facts(tmp_path):
-    with LinkStore.open(tmp_path / "kb") as store:
-        store.add_documents(chunks())
-        index_facts(store, RuleExtractor(), dry_run=True)
-        with pytest.raises(StoreNotFoundError):
-            fact_store(store)
-
-
-def test_a_backend_that_keeps_no_further_stores_says_so():
-    with LinkStore(backend=OracleBackend()) as store, pytest.raises(CapabilityError, match="pass one"):
-        index_facts(store, RuleExtractor())
+    with LinkStore.open(tmp_path / "kb") as store, LinkStore.open(tmp_path / "facts") as facts:
+        assert index_facts(store, RuleExtractor(), facts=facts).extracted == 600 - 32
+        assert contents(facts) == fresh(many)
 
 
 def test_facts_that_no_reader_could_use_are_not_extracted():
@@ -212,23 +196,6 @@ def test_of_rules_that_read_whole_chunks_no_fact_is_stored_twice_either():
     assert sorted(stored) == ["A flood came.", "It was rebuilt at once.", "The mill burned down in 1820."]
 
 
-def test_a_report_says_how_many_facts_there_are_how_long_and_what_they_name():
-    with LinkStore() as store, LinkStore() as facts:
-        store.add_documents(chunks())
-        index_facts(store, RuleExtractor(), facts=facts)
-        report = fact_index.describe_facts(facts, top=2)
-        texts = [one.page_content for one in facts.scan() if one.metadata["type"] == "fact"]
-        elements = stored_elements(facts)
-        empty = fact_index.describe_facts(LinkStore())
-
-    lengths = [len(text.split()) for text in texts]
-    assert (report.facts, report.chunks, report.longest) == (len(texts), 3, max(lengths))
-    assert report.words == pytest.approx(sum(lengths) / len(lengths))
-    assert report.elements == len(elements)
-    assert report.top[0] == ("joan of arc", 3)
-    assert (empty.facts, empty.words, empty.top) == (0, 0.0, ())
-
-
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan")])
 def test_a_rate_at_which_no_call_is_made_is_refused(rate):
     with pytest.raises(StrategyError, match="above 0"):
@@ -237,18 +204,16 @@ def test_a_rate_at_which_no_call_is_made_is_refused(rate):
 
 def test_facts_of_a_model_cost_one_call_for_each_new_chunk():
     model = ScriptedChatModel(script=lambda messages: said(str(messages[-1].text)))
-    with LinkStore() as store:
+    with LinkStore() as store, LinkStore() as facts:
         store.add_documents(chunks())
-        counted = index_facts(store, ModelExtractor(model), dry_run=True)
+        counted = index_facts(store, ModelExtractor(model), facts=facts, dry_run=True)
         calls_before = len(model.calls)
-        index_facts(store, ModelExtractor(model))
+        index_facts(store, ModelExtractor(model), facts=facts)
         first = len(model.calls)
-        index_facts(store, ModelExtractor(model))
-
-        with fact_store(store) as facts:
-            texts = {one.page_content for one in facts.get_by_ids(["fact:rouen:1"])}
+        index_facts(store, ModelExtractor(model), facts=facts)
+        texts = {one.page_content for one in facts.get_by_ids(["fact:rouen:1"])}
     prompts = [str(message.text) for call in model.calls for message in call.messages]
-    assert (calls_before, counted.calls, first, len(model.calls)) == (0, 3, 3, 3)
+    assert (calls_before, counted.extracted, first, len(model.calls)) == (0, 3, 3, 3)
     assert counted.prompt_tokens == sum(counter_of(None).count(prompts))
     assert texts == {"Rouen: All of it."}
 
@@ -287,10 +252,10 @@ def test_a_fact_that_is_no_sentence_is_malformed_and_the_others_are_written(text
 
 def test_a_model_that_cannot_be_reached_ends_the_run_with_its_error():
     model = ScriptedChatModel(script=lambda messages: ConnectionError("no route to the model"))
-    with LinkStore() as store:
+    with LinkStore() as store, LinkStore() as facts:
         store.add_documents(chunks())
         with pytest.raises(ExtractionError, match="no route to the model"):
-            index_facts(store, ModelExtractor(model))
+            index_facts(store, ModelExtractor(model), facts=facts)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +303,6 @@ def test_hostile_texts_give_facts_of_bounded_size(text):
         assert summary.extracted == 4
         assert all(len(get_links(one)) <= MOST_ELEMENTS for one in made)
         assert sum(len(sentence) for sentence in sentences(text)) <= len(text)
-        assert stored_elements(facts) == shared(facts)
         assert facts.verify().sound
 
 

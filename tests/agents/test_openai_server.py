@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from documented import linkstore
 from langchain_core.documents import Document
-from langgraph.checkpoint.memory import InMemorySaver
 from openai_server import Fault, OpenAiServer, read_the_first, serving
 from reader_cases import graph_reader
 from reading_time import SECONDS, ReaderClock
@@ -29,7 +28,6 @@ from linkstore.errors import AgentError
 langchain_openai = pytest.importorskip("langchain_openai", reason="needs langchain-openai")
 PROGRAM = Path(__file__).parents[2] / "benchmarks" / "reader.py"
 QUESTION = "Where does the river Aar rise?"
-THREAD: Any = {"configurable": {"thread_id": "one"}}
 
 
 @pytest.fixture
@@ -65,8 +63,8 @@ def test_a_reading_is_answered_and_its_tokens_are_those_that_the_server_counted(
     server = OpenAiServer(read_the_first)
     with (
         model_of(server, cls, streaming=streaming, stream_usage=True) as model,
-        graph_reader(store, model) as reader,
     ):
+        reader = graph_reader(store, None, model)
         answer = reader.invoke(QUESTION)
         again = asyncio.run(reader.ainvoke(QUESTION))
 
@@ -82,7 +80,8 @@ def test_a_reading_is_answered_and_its_tokens_are_those_that_the_server_counted(
 @pytest.mark.parametrize("status", [400, 404, 422])
 def test_a_model_without_structured_output_is_asked_for_json_in_words(store, status):
     server = OpenAiServer(read_the_first, [Fault(status=status, message="no tools here")])
-    with model_of(server) as model, graph_reader(store, model) as reader:
+    with model_of(server) as model:
+        reader = graph_reader(store, None, model)
         answer = reader.invoke(QUESTION)
 
     assert (answer.text, answer.steps, answer.malformed) == ("Grimsel pass:", 3, 0)
@@ -95,17 +94,17 @@ def test_an_error_that_is_no_refusal_of_structured_output_is_named(store):
     server = OpenAiServer(read_the_first, [Fault(status=400, message="no credit left")] * 2)
     with (
         model_of(server) as model,
-        graph_reader(store, model) as reader,
         pytest.raises(AgentError, match=r"status 400.*no credit left"),
     ):
-        reader.invoke(QUESTION)
+        graph_reader(store, None, model).invoke(QUESTION)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_limit_of_rate_and_a_failing_server_are_tried_again(store, status):
     fault = Fault(status=status, headers={"Retry-After": "0", "retry-after-ms": "1"})
     server = OpenAiServer(read_the_first, [None, fault, None, fault])
-    with model_of(server) as model, graph_reader(store, model) as reader:
+    with model_of(server) as model:
+        reader = graph_reader(store, None, model)
         assert reader.invoke(QUESTION).outcome == "answered"
     assert len(server.requests) == 5
 
@@ -113,10 +112,13 @@ def test_a_limit_of_rate_and_a_failing_server_are_tried_again(store, status):
 def test_a_server_that_keeps_failing_ends_the_reading_which_goes_on_later(store):
     fault = Fault(status=500, message="overloaded", headers={"retry-after-ms": "1"})
     server = OpenAiServer(read_the_first, [None, fault, fault])
-    with model_of(server) as model, graph_reader(store, model, checkpointer=InMemorySaver()) as reader:
+    with model_of(server) as model:
+        reader = graph_reader(store, None, model)
+        reading = reader.stream(QUESTION)
+        planned = next(reading)
         with pytest.raises(AgentError, match="overloaded"):
-            reader.invoke(QUESTION, THREAD)
-        assert reader.invoke(None, THREAD).outcome == "answered"
+            next(reading)
+        assert reader.invoke(planned).outcome == "answered"
     assert len(server.requests) == 5
 
 
@@ -124,10 +126,9 @@ def test_a_wrong_key_is_named(store):
     server = OpenAiServer(read_the_first, [Fault(status=401, message="Incorrect API key provided")])
     with (
         model_of(server) as model,
-        graph_reader(store, model) as reader,
         pytest.raises(AgentError, match="Incorrect API key"),
     ):
-        reader.invoke(QUESTION)
+        graph_reader(store, None, model).invoke(QUESTION)
 
 
 @pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "async"])
@@ -141,7 +142,8 @@ def test_an_answer_that_is_late_is_not_waited_for(store, awaited, monkeypatch):
         return read_the_first(messages)
 
     server = OpenAiServer(answer_and_take_time, [None, Fault(waits=30)])
-    with model_of(server) as model, graph_reader(store, model, budget=Budget(seconds=SECONDS)) as reader:
+    with model_of(server) as model:
+        reader = graph_reader(store, None, model, budget=Budget(seconds=SECONDS))
         began = time.monotonic()
         answer = asyncio.run(reader.ainvoke(QUESTION)) if awaited else reader.invoke(QUESTION)
         assert time.monotonic() - began < 25
@@ -152,39 +154,39 @@ def test_a_timeout_of_the_model_is_an_error(store):
     server = OpenAiServer(read_the_first, [None, Fault(waits=30), Fault(waits=30)])
     with (
         model_of(server, timeout=0.5) as model,
-        graph_reader(store, model) as reader,
         pytest.raises(AgentError, match="timed out"),
     ):
-        reader.invoke(QUESTION)
+        graph_reader(store, None, model).invoke(QUESTION)
 
 
 @pytest.mark.parametrize("cls", [None, ByTools], ids=["structured output", "tool calls"])
 @pytest.mark.parametrize("fault", [Fault(cut=20), Fault(says="I cannot do that."), Fault(says="")])
 def test_output_that_is_cut_off_or_prose_is_asked_for_once_more(store, cls, fault):
     server = OpenAiServer(read_the_first, [None, fault])
-    with model_of(server, cls) as model, graph_reader(store, model) as reader:
+    with model_of(server, cls) as model:
+        reader = graph_reader(store, None, model)
         answer = reader.invoke(QUESTION)
 
     assert (answer.outcome, answer.malformed, answer.steps) == ("answered", 1, 4)
     assert "could not be used" in str([one["content"] for one in server.requests[2]["messages"]])
 
 
-def test_a_model_that_always_refuses_ends_after_six_calls(store):
+def test_a_model_that_always_refuses_ends_after_two_calls(store):
     server = OpenAiServer(lambda _: "I cannot help with that.")
     with (
         model_of(server) as model,
-        graph_reader(store, model) as reader,
         pytest.raises(AgentError, match="cannot help with that"),
     ):
-        reader.invoke(QUESTION)
-    assert len(server.requests) == 6
+        graph_reader(store, None, model).invoke(QUESTION)
+    assert len(server.requests) == 2
 
 
 def test_a_server_that_ignores_the_format_is_understood(store):
     server = OpenAiServer(
         lambda messages: f"Here it is:\n```json\n{json.dumps(read_the_first(messages))}\n```"
     )
-    with model_of(server) as model, graph_reader(store, model) as reader:
+    with model_of(server) as model:
+        reader = graph_reader(store, None, model)
         answer = reader.invoke(QUESTION)
 
     assert (answer.text, answer.malformed, answer.steps) == ("Grimsel pass:", 0, 3)

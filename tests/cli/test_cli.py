@@ -241,7 +241,7 @@ def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
         ),
         (("index", " ", "--store", "STORE"), exits.USAGE, "SOURCE is empty"),
         (
-            ("facts", "--store", "STORE", "--model", "such"),
+            ("facts", "--store", "STORE", "--facts", "STORE", "--model", "such"),
             exits.OTHER,
             "name its provider too, as in openai:",
         ),

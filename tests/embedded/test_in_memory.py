@@ -12,12 +12,12 @@ from pathlib import Path
 
 import apsw
 import pytest
-from stores import DIMENSION, SNAPSHOTS, backend, exact, meanwhile, nearest, put, records, vectors
+from stores import SNAPSHOTS, backend, exact, meanwhile, nearest, put, vectors
 
 from linkstore.core.plans import Documents, Ids, Nearest
-from linkstore.engines.contract import Manifest, WriteBatch
+from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
-from linkstore.errors import StoreBusyError, StoreClosedError, StoreNotFoundError
+from linkstore.errors import StoreBusyError
 
 ASKED = vectors([10_000])[0]
 SECONDS = 60
@@ -28,7 +28,6 @@ from stores import backend, put
 store = backend(":memory:")
 put(store, 0, 200)
 store.run(store.flush())
-store.run(store.open_sibling("facts", create=True).manifest())
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -158,43 +157,9 @@ def test_a_large_store_has_an_index_and_keeps_it_up_to_date() -> None:
     store.close()
 
 
-def test_a_store_beside_it_is_there_until_it_is_closed() -> None:
-    store = backend(":memory:")
-    with pytest.raises(StoreNotFoundError, match="'facts'"):
-        store.open_sibling("facts", create=False)
-    facts = store.open_sibling("facts", create=True)
-    facts.run(facts.claim(Manifest(embedding="test", dimension=DIMENSION)))
-    facts.run(facts.write(WriteBatch(put=records(0, 5))))
-    facts.close()
-    again = store.open_sibling("facts", create=False)
-    assert nearest(again, ASKED, 9) == exact(range(5), ASKED, 9)
-    assert nearest(store, ASKED) == []
-    store.close()
-    with pytest.raises(StoreClosedError):
-        nearest(again, ASKED)
-
-
 def test_stores_in_memory_are_apart() -> None:
     one, other = backend(":memory:"), EmbeddedBackend(":memory:")
     put(one, 0, 10)
     assert other.run(other.survey()).documents == 0
     one.close()
     other.close()
-
-
-def test_threads_that_open_a_store_beside_it_at_once_have_one() -> None:
-    """Each made one, and what was written to all but the last was lost."""
-    for _ in range(20):
-        store, made, together = backend(":memory:"), [], threading.Barrier(4)
-
-        def open_beside(store=store, made=made, together=together) -> None:
-            together.wait()
-            made.append(store.open_sibling("facts", create=True))
-
-        threads = [threading.Thread(target=open_beside) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len({id(one._opened) for one in made}) == 1
-        store.close()

@@ -104,8 +104,8 @@ def model_at(url: str, method: Method | None = None, context: int | None = None)
 
 
 def ask(store: LinkStore, model: Any, question: str) -> Answer:
-    with graph_reader(store, model, budget=Budget(steps=5)) as reader:
-        return reader.invoke(question)
+    reader = graph_reader(store, model, budget=Budget(steps=5))
+    return reader.invoke(question)
 
 
 def test_a_question_is_answered_in_one_call_with_its_source(store, url):

@@ -13,7 +13,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from scripted_model import ScriptedChatModel
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.agents import ModelExtractor, aindex_facts, fact_store, graph_reader, graph_tools, index_facts
+from linkstore.agents import ModelExtractor, aindex_facts, graph_reader, graph_tools, index_facts
 from linkstore.agents.reader import chat_model
 from linkstore.context import ContextCompiler, Decay, counter_of
 from linkstore.core.arguments import as_path, omit_none, require, require_having, require_list
@@ -56,9 +56,8 @@ STORE_TAKERS = {
     "ConversationMemory": ConversationMemory,
     "ContextCompiler": lambda store: ContextCompiler(store, budget=100),
     "graph_reader": lambda store: graph_reader(store, "openai:gpt-4.1-mini"),
-    "index_facts": lambda store: index_facts(store, FACTS),
-    "aindex_facts": lambda store: asyncio.run(aindex_facts(store, FACTS)),
-    "fact_store": fact_store,
+    "index_facts": lambda store: index_facts(store, FACTS, facts=store),
+    "aindex_facts": lambda store: asyncio.run(aindex_facts(store, FACTS, facts=store)),
     "Telemetry": Telemetry,
     "examine": examine,
     "profile": profile,
@@ -133,7 +132,11 @@ ARGUMENTS = {
     "model of a reader": (ArgumentError, graph_reader, [None, 3]),
     "budget": (ArgumentError, lambda store, wrong: graph_reader(store, "x:y", budget=wrong), [40]),
     "facts": (ArgumentError, lambda store, wrong: index_facts(store, FACTS, facts=wrong), ["kb"]),
-    "extractor": (ArgumentError, index_facts, ["rules", None]),
+    "extractor": (
+        ArgumentError,
+        lambda store, wrong: index_facts(store, wrong, facts=store),
+        ["rules", None],
+    ),
     "model of an extractor": (ArgumentError, lambda _, wrong: ModelExtractor(wrong), ["openai:x", None]),
     "name": (ArgumentError, lambda _, wrong: chat_model(wrong), [None, 3]),
     "name of an embedding": (ArgumentError, lambda _, wrong: get_embedding(wrong), [None, 3, ["wordllama"]]),

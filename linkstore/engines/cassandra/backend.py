@@ -33,7 +33,7 @@ from linkstore.engines.cassandra.reading import (
 )
 from linkstore.engines.cassandra.repair import RowInspection, read_links
 from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Tables, can_name_tables
+from linkstore.engines.cassandra.statements import Tables
 from linkstore.engines.contract import (
     Finding,
     Manifest,
@@ -44,7 +44,7 @@ from linkstore.engines.contract import (
     WriteCounts,
     check_dimension,
 )
-from linkstore.errors import CapabilityError, StoreClosedError, StoreNotFoundError
+from linkstore.errors import CapabilityError, StoreClosedError
 
 T = TypeVar("T")
 
@@ -101,22 +101,6 @@ class CassandraBackend(Backend):
         self._words = WordSearch(self._buckets, self._corpus, indexed=recorded.lexical)
         self._derived = DerivedRows(self._fetcher, self._buckets, lexical=recorded.lexical)
         self._derived_members = DerivedRows(self._fetcher, self._buckets, lexical=False, listed=False)
-
-    def open_sibling(self, name: str, *, create: bool) -> CassandraBackend:
-        """Open a further store over the same session, in tables whose names end with this name.
-
-        Raises:
-            BackendError: If ``create`` is True and tables cannot have that name.
-            StoreNotFoundError: If there is none and ``create`` is False.
-        """
-        session, own = self._executor.session, self._tables
-        further = f"{own.name}_{name}"
-        if not create and not can_name_tables(further):
-            raise StoreNotFoundError(
-                f"there is no store {name!r} beside {own.name!r}, and none can be made: its tables would"
-                f" be named {further!r}, which is too long for Cassandra, or a name of other tables"
-            )
-        return CassandraBackend(session, own.keyspace, further, create=create, settings=self._settings)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(keyspace={self._tables.keyspace!r}, table={self._tables.name!r})"

@@ -40,7 +40,7 @@ from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
 from linkstore.engines.embedded.memory import MEMORY
 from linkstore.engines.embedded.reader import EmbeddedReader, read_links
 from linkstore.engines.embedded.writing import EmbeddedWriter, add_words, prepare_records, prepare_relinked
-from linkstore.errors import BackendError, CapabilityError, StoreClosedError, StoreNotFoundError
+from linkstore.errors import BackendError, CapabilityError, StoreClosedError
 
 T = TypeVar("T")
 
@@ -62,9 +62,6 @@ class EmbeddedBackend(Backend):
             before it can be read.
     """
 
-    _is_owner = True
-    """Whether the store is closed with this backend, and not with one that it lies beside."""
-
     def __init__(
         self, path: str | Path, *, create: bool = True, settings: EmbeddedSettings | None = None
     ) -> None:
@@ -74,25 +71,10 @@ class EmbeddedBackend(Backend):
         self.folder = Path(MEMORY) if self._place is None else self._place.folder
         self._closed = False
         self._manifest = Manifest()
-        self._beside: dict[str, OpenStore] = {}
         if self._place is not None:
             self._place.prepare(create=create)
         self._opened = OpenStore(self._place, self._settings)
         self._opened.at_open()
-
-    def open_sibling(self, name: str, *, create: bool) -> EmbeddedBackend:
-        """Return the backend of another store, which lies in a subfolder of this name.
-
-        Raises:
-            StoreNotFoundError: If there is none and ``create`` is False.
-        """
-        if self._place is not None:
-            return EmbeddedBackend(self.folder / name, create=create, settings=self._settings)
-        if name not in self._beside and not create:
-            raise StoreNotFoundError(f"there is no store {name!r} beside this one in memory")
-        made = EmbeddedBackend(MEMORY, settings=self._settings)
-        made._opened, made._is_owner = self._beside.setdefault(name, made._opened), False
-        return made
 
     @property
     def _store(self) -> OpenStore:
@@ -331,9 +313,8 @@ class EmbeddedBackend(Backend):
                 self._store.at_close()
         finally:
             self._closed = True
-            if self._opened.pid == os.getpid() and self._is_owner:
-                for store in (self._opened, *self._beside.values()):
-                    store.database.close()
+            if self._opened.pid == os.getpid():
+                self._opened.database.close()
 
     def _view(self, use: Callable[[StoreView], T]) -> T:
         self._current()
