@@ -57,7 +57,7 @@ from collections.abc import Iterator
 from itertools import repeat
 
 from langchain_core.language_models import SimpleChatModel
-from linkstore.agents import ModelExtractor, fact_store, index_facts
+from linkstore.agents import ModelExtractor, index_facts
 from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
 
 
@@ -90,11 +90,11 @@ def model_for(script):
     return Scripted(script=iter(script))
 
 
-summary = index_facts(store, ModelExtractor(model_for(repeat(facts_in))))
-print(f"{summary.facts} facts, {summary.elements_added} key elements")
-with fact_store(store) as facts:
-    for document in facts.similarity_search("How did Joan come to Chinon?", filter={"type": "fact"}, k=4):
-        print("-", document.page_content)
+facts = LinkStore()
+summary = index_facts(store, ModelExtractor(model_for(repeat(facts_in))), facts=facts)
+print(f"{summary.facts} facts")
+for document in facts.similarity_search("How did Joan come to Chinon?", k=4):
+    print("-", document.page_content)
 # %% [markdown]
 # ## The reader
 #
@@ -111,7 +111,7 @@ def number(messages, words: str) -> str:
 
 
 def choose(words: str, **more):
-    return lambda messages: Decision(read=[number(messages, words)], sure=True, **more)
+    return lambda messages: Decision(read=[number(messages, words)], **more)
 
 
 def answer(text: str, *cited: str):
@@ -158,16 +158,16 @@ SCRIPTS = {
 # %%
 from linkstore.agents import graph_reader
 
-with graph_reader(store, model_for(SCRIPTS[BORN]), first=0) as reader:
-    found = reader.invoke(BORN)
+reader = graph_reader(store, model_for(SCRIPTS[BORN]), facts=facts, first=0)
+found = reader.invoke(BORN)
 print(found, "–", *found.citations)
 # %% [markdown]
 # ## A question that the source does not answer
 #
 # The model invents a key element, which is refused. The outcome of the reading is "not in the sources".
 # %%
-with graph_reader(store, model_for(SCRIPTS[WEATHER]), first=0) as reader:
-    found = reader.invoke(WEATHER)
+reader = graph_reader(store, model_for(SCRIPTS[WEATHER]), facts=facts, first=0)
+found = reader.invoke(WEATHER)
 print(found.outcome, "–", *found.notebook[-1:])
 print("refused:", dict(found.refused))
 # %% [markdown]
@@ -175,10 +175,10 @@ print("refused:", dict(found.refused))
 #
 # Each step depends on what the last one found. The reader streams its steps.
 # %%
-with graph_reader(store, model_for(SCRIPTS[CROWNED]), first=0) as reader:
-    for found in reader.stream(CROWNED):
-        if found.actions:
-            print(found.actions[-1]["said"])
+reader = graph_reader(store, model_for(SCRIPTS[CROWNED]), facts=facts, first=0)
+for found in reader.stream(CROWNED):
+    if found.actions:
+        print(found.actions[-1]["said"])
 print()
 print(found, "–", *found.citations)
 # %% [markdown]
