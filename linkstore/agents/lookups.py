@@ -36,12 +36,10 @@ class FoundFacts:
     Args:
         facts: (chunk id, text), the best first.
         elements: Key elements that go with them, in order.
-        size: How many facts a key element has, counted to :data:`MOST_FACTS` and one more.
     """
 
     facts: tuple[tuple[str, str], ...]
     elements: tuple[str, ...]
-    size: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +79,10 @@ def _find_by_words(words: tuple[str, ...], most: int) -> Plan[Ints]:
     return matches.refs
 
 
-def _read_facts(refs: Ints, size: int = 0) -> Plan[FoundFacts]:
+def _read_facts(refs: Ints) -> Plan[FoundFacts]:
     stored = yield from plans.ask(plans.Documents(refs=refs))
     facts = tuple((str(document.metadata[CHUNK_KEY]), document.text) for document in stored)
-    return FoundFacts(facts=facts, elements=(yield from _read_elements(refs)), size=size)
+    return FoundFacts(facts=facts, elements=(yield from _read_elements(refs)))
 
 
 def _read_elements(refs: Ints) -> Plan[tuple[str, ...]]:
@@ -100,7 +98,7 @@ def _read_elements(refs: Ints) -> Plan[tuple[str, ...]]:
 def find_facts(name: str, vector: Floats, most: int) -> Plan[FoundFacts]:
     """Find the ``most`` facts of a key element that are most similar to the question, however many it has."""
     hop = yield from follow_tags([(KEY_ELEMENT, name)], "out", vector=vector, take=most, cap=MOST_FACTS)
-    return (yield from _read_facts(hop.edges.target, int(hop.size.sum())))
+    return (yield from _read_facts(hop.edges.target))
 
 
 def find_elements(facts: tuple[str, ...]) -> Plan[tuple[str, ...]]:

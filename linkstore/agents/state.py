@@ -52,13 +52,6 @@ class ReadingCandidate(TypedDict):
     passed: int
 
 
-class ElementFacts(TypedDict):
-    """The facts of a key element that are shown next: how many it has, and the best, each with its chunk."""
-
-    size: int
-    facts: list[tuple[str, str]]
-
-
 class Reading(TypedDict):
     """The state of a reading."""
 
@@ -79,8 +72,6 @@ class Reading(TypedDict):
     """Some of those that are linked with what is read next."""
     offered: list[str]
     """Key elements that may be explored."""
-    facts: dict[str, ElementFacts]
-    """Facts of key elements, which are shown with the next passages."""
     shown: list[str]
     """The chunks that the model was shown; to it, the first is P1."""
     searched: list[str]

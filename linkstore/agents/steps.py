@@ -45,7 +45,6 @@ from linkstore.agents.state import (
     CitedAnswer,
     CitedStatement,
     Decision,
-    ElementFacts,
     Reading,
     ReadingCandidate,
 )
@@ -92,13 +91,9 @@ SHOWN_HITS: Final = 20
 SHOWN_CANDIDATES: Final = 7
 SHOWN_BESIDE: Final = 5
 """The same beside passages to read."""
-SHOWN_AFTER_NONE: Final = 20
-"""The same after the model wanted none of those before."""
 SHOWN_ELEMENTS: Final = 12
 OFFERED_ELEMENTS: Final = 50
-"""Key elements that are found at once. All are shown after the model wanted no passage."""
-SHOWN_FACTS: Final = 50
-"""Facts of a key element."""
+"""Key elements that are found at once."""
 FACTS_OF_CANDIDATE: Final = 2
 FACTS_OF_PASSAGE: Final = 1_000
 """Of a longer passage, the key elements of its first facts are shown."""
@@ -109,6 +104,8 @@ LATER: Final = 0.5
 """The weight of the hits of a later search, relative to those of the question."""
 BY_FACTS: Final = 0.05
 """The same of passages found by their facts: they are there to choose from, and hardly change the ranking."""
+EXPLORED: Final = 2.0
+"""The same of passages found by the facts of a key element that the model chose."""
 LINKED: Final = 0.1
 """The same of linked passages, some of which are shown anyway."""
 RANK_OFFSET: Final = 5
@@ -304,8 +301,8 @@ class ReadingStep:
         self.add_candidates(((id, of, "") for id in texts if id in there), weight)
         for id in there:
             if id in self.state["candidates"]:
-                candidate_facts = self.state["candidates"][id]["facts"]
-                candidate_facts += [text for text in texts[id] if text not in candidate_facts]
+                candidate = self.state["candidates"][id]
+                candidate["facts"] = list(dict.fromkeys([*texts[id], *candidate["facts"]]))
 
     def offer(self, elements: Iterable[str]) -> None:
         """Offer key elements, the newest first, that were not explored."""
@@ -518,16 +515,10 @@ def look_up_facts(step: ReadingStep) -> Operation[None]:
     state["explored"] += names
     vector = yield from step.sources.vector(state["question"])
     for name in names:
-        matches = yield from call_plan(facts.backend, lookups.find_facts(name, vector, SHOWN_FACTS))
-        yield from step.add_facts(matches.facts, f"element:{name}", LATER)
-        shown = [(id, text) for id, text in matches.facts if id in {*state["candidates"], *state["read"]}]
-        state["facts"][name] = ElementFacts(size=matches.size, facts=shown)
+        matches = yield from call_plan(facts.backend, lookups.find_facts(name, vector, SHOWN_HITS))
+        yield from step.add_facts(matches.facts, f"element:{name}", EXPLORED)
         step.offer(matches.elements)
-        step.record_action("", [], f"looked up {_count(shown, matches.size)} of {name!r}")
-
-
-def _count(facts: Sequence[object], size: int) -> str:
-    return f"the best {len(facts):,} of {size:,} facts"
+        step.record_action("", [], f"looked up {format_count(len(matches.facts), 'fact')} of {name!r}")
 
 
 def look_up_links(step: ReadingStep) -> Operation[None]:
@@ -559,7 +550,7 @@ def read(step: ReadingStep) -> Operation[None]:
     yield from look_up_facts(step)
     yield from look_up_links(step)
     fresh = any(not candidate["passed"] for candidate in state["candidates"].values())
-    if not (state["chunks"] or state["facts"] or fresh):
+    if not (state["chunks"] or fresh):
         yield from write_answer(step)
         return
     menu = _list_candidates(state)
@@ -580,7 +571,6 @@ def read(step: ReadingStep) -> Operation[None]:
     if state["stopped"]:
         return
     state["chunks"] = [document.id or "" for document in queue[len(reading) :]]
-    state["facts"] = {}
     for document in reading:
         _mark_as_read(state, document)
     activity = f"read {_quote_all(reading)}" if reading else f"saw {format_count(len(menu), 'passage')}"
@@ -593,13 +583,7 @@ def _list_candidates(state: Reading) -> list[str]:
     ranked = sorted(candidates, key=lambda id: (candidates[id]["passed"], -candidates[id]["score"]))
     linked = [id for id in state["linked"] if id in candidates]
     most = SHOWN_BESIDE if state["chunks"] else SHOWN_CANDIDATES
-    most = SHOWN_AFTER_NONE if _wants_more(state) else most
     return list(dict.fromkeys([*ranked[:most], *linked]))
-
-
-def _wants_more(state: Reading) -> bool:
-    """Say whether the model wanted none of what it was shown, and has nothing to read."""
-    return not state["chunks"] and any(candidate["passed"] for candidate in state["candidates"].values())
 
 
 def _format_lists(step: ReadingStep, menu: Sequence[str], there: Mapping[str, Document]) -> list[str]:
@@ -614,18 +598,9 @@ def _format_lists(step: ReadingStep, menu: Sequence[str], there: Mapping[str, Do
         named = f"{place}: " if place and not shown.startswith(place) else ""
         how = f" ({candidate['how']})" if candidate["how"] else ""
         lines.append(f"[P{step.number(id)}] {named}{shown}{how}")
-    shown_facts = (
-        prompts.format_list(
-            f"Facts of {name!r}, {_count(facts['facts'], facts['size'])}:",
-            [f"[P{step.number(id)}] {text}" for id, text in facts["facts"]],
-        )
-        for name, facts in state["facts"].items()
-    )
-    most = OFFERED_ELEMENTS if _wants_more(state) else SHOWN_ELEMENTS
-    offered = "; ".join(state["offered"][:most])
+    offered = "; ".join(state["offered"][:SHOWN_ELEMENTS])
     return [
         prompts.format_list("Unread passages, an excerpt of each, the best by the searches first:", lines),
-        *shown_facts,
         f"Key elements, under which facts are filed: {offered}" if offered else "",
     ]
 
