@@ -375,7 +375,7 @@ def begin(step: ReadingStep) -> Operation[None]:
         raise AgentError(f"the model's output was malformed {TRIES} times: {made.problem}")
     if made is None:
         if state["stopped"] and reading:
-            raise AgentError(f"the budget of {state['stopped']} is used up before anything was read")
+            raise AgentError(f"the budget of {state['stopped']} was used up before anything was read")
         if not state["stopped"]:
             _conclude(step, NOT_IN_SOURCES, "found nothing to read")
         return
