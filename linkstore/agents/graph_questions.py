@@ -97,6 +97,7 @@ class GraphReply:
         query: The last query; None if the model wrote none that can be read.
         answer: Its answer; None if it could not be carried out.
         problem: Why there is no result, in words; None if there is one.
+        tries: How many queries were asked for.
         calls: How many calls of the model it took.
         prompt_tokens: Tokens of its prompts, None if the model does not say.
         output_tokens: Tokens of its outputs, None if the model does not say.
@@ -106,6 +107,7 @@ class GraphReply:
     query: GraphQuery | None = None
     answer: GraphAnswer | None = None
     problem: str | None = None
+    tries: int = 0
     calls: int = 0
     prompt_tokens: int | None = None
     output_tokens: int | None = None
@@ -186,6 +188,7 @@ def _answer(scope: ToolScope, before: GraphReply, reply: ModelReply[ProposedQuer
         query=query,
         answer=answer,
         problem=problem,
+        tries=before.tries + 1,
         calls=before.calls + reply.calls,
         prompt_tokens=_add(before.prompt_tokens, reply.prompt_tokens),
         output_tokens=_add(before.output_tokens, reply.output_tokens),
