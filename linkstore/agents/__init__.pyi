@@ -6,6 +6,7 @@ from .fact_index import (
     index_facts as index_facts,
 )
 from .facts import Fact as Fact, FactExtractor as FactExtractor
+from .graph_questions import ask_graph as ask_graph
 from .reader import GraphReader as GraphReader, graph_reader as graph_reader
 from .state import Budget as Budget
 from .tool_answers import ToolLimits as ToolLimits
