@@ -1,7 +1,7 @@
-"""Agents that read a store: GraphReader, and its index of facts.
+"""Agents that read a store: GraphReader, and the facts that it reads by.
 
 :func:`index_facts` extracts atomic facts and key elements from the chunks of a store.
-:func:`graph_reader` makes the agent, which needs the extra ``agents``.
+:func:`graph_reader` makes the agent; models by name need the extra ``agents``.
 :class:`TypedGraphExtractor` makes a typed graph from texts.
 """
 

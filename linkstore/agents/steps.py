@@ -241,7 +241,7 @@ class ReadingStep:
         )
         kept, problem = [], ""
         for statement in statements:
-            cited = [texts[id] for id in self._find_ids(statement.passages) if id in texts]
+            cited = [texts[id] for id in self.find_numbered("", statement.passages) if id in texts]
             missing = find_missing_name(statement.text, "\n".join([*cited, asked])) if cited else ""
             if tokenize(statement.text) == tokenize(self.state["question"]):
                 problem = problem or "a statement repeats the question"
@@ -250,10 +250,6 @@ class ReadingStep:
             else:
                 kept.append(statement)
         return kept, problem
-
-    def _find_ids(self, numbers: Iterable[str]) -> list[str]:
-        ids = {str(number): id for number, id in enumerate(self.state["shown"], 1)}
-        return [ids[text] for number in numbers if (text := _NUMBER.sub("", number).lstrip("0")) in ids]
 
     def find_limit(self, messages: Sequence[BaseMessage], *, last: bool, calls: int = 1) -> str:
         """Return the budget that calls with these messages would exceed, or an empty string if none.
@@ -318,7 +314,7 @@ class ReadingStep:
         return shown.index(id) + 1
 
     def find_numbered(self, sort: str, wanted: Iterable[str]) -> list[str]:
-        """Return the passages with these numbers, each once, and count the others as refused."""
+        """Return the passages with these numbers, each once, and count others if they have a sort."""
         ids = {str(number): id for number, id in enumerate(self.state["shown"], 1)}
         return self._find(sort, (_NUMBER.sub("", text).lstrip("0") for text in wanted), ids)
 
@@ -333,8 +329,8 @@ class ReadingStep:
         return list(dict.fromkeys(id for id in ids if id is not None))
 
     def refuse(self, sort: str, count: int) -> None:
-        """Count invented names."""
-        if count:
+        """Count what was refused."""
+        if count and sort:
             refused = self.state["refused"]
             refused[sort] = refused.get(sort, 0) + count
 
@@ -383,7 +379,9 @@ def begin(step: ReadingStep) -> Operation[None]:
         _mark_as_read(state, document)
     step.refuse("citations", len(_end(step, made.statements, texts)))
     whole = made.answered and bool(state["statements"]) and "statements" not in state["refused"]
-    if whole or (most and not made.search):
+    spent = bool(most) and state["steps"] >= step.sources.budget.steps
+    if whole or spent or (most and not made.search):
+        state["stopped"] = "steps" if spent and not whole else ""
         outcome = ANSWERED if whole else PARTLY if state["statements"] else NOT_IN_SOURCES
         _conclude(step, outcome, f"read {_quote_all(reading)}")
         return

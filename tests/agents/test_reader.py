@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -225,3 +226,31 @@ def test_a_statement_that_repeats_the_question_or_invents_a_number_is_none(world
         {"statements": 1},
     )
     assert "repeats the question" in str(model.calls[1].messages[-1].text)
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome", "stopped"),
+    [
+        (CitedAnswer(search=["Joan"]), "not in the sources", "steps"),
+        (
+            CitedAnswer(statements=[CitedStatement(text="Joan was.", passages=["P1"])], answered=True),
+            "answered",
+            "",
+        ),
+    ],
+    ids=["not answered", "answered"],
+)
+def test_a_budget_of_one_call_leaves_it_at_the_first(world, said, outcome, stopped):
+    model = scripted([said])
+    answer = graph_reader(world, None, model, first=5, budget=Budget(steps=1)).invoke(QUESTION)
+    assert (answer.outcome, answer.stopped, answer.steps) == (outcome, stopped, 1)
+
+
+def test_a_reader_takes_no_other_options(world):
+    with pytest.raises(AgentError, match="not stream_mode"):
+        graph_reader(world, None, scripted([])).invoke(QUESTION, stream_mode="values")
+
+
+def test_the_state_of_a_reading_can_be_kept_as_json(world, facts):
+    *_, answer = graph_reader(world, facts, scripted([PLAN, decide("joan"), BORN])).stream(QUESTION)
+    assert json.loads(json.dumps(answer.reading)) == answer.reading
