@@ -1,4 +1,4 @@
-"""Agents that read a store: GraphReader, and the facts that it reads by.
+"""Agents that read a store: GraphReader, and its facts.
 
 :func:`index_facts` extracts atomic facts and key elements from the chunks of a store.
 :func:`graph_reader` makes the agent; models by name need the extra ``agents``.
