@@ -13,7 +13,7 @@ from linkstore.core.arguments import omit_none, quote_value
 from linkstore.core.arrays import Floats, convert_numbers, normalize_vector
 from linkstore.core.calls import Operation, call_engine, call_plan, run
 from linkstore.core.filters import Filter, parse_filter
-from linkstore.core.hits import Hits
+from linkstore.core.hits import SUPERSEDED_BY, Hits, rank_after_successors
 from linkstore.core.links import AnyLink
 from linkstore.embeddings.names import LEAST_SIMILARITY
 from linkstore.errors import EmbeddingError, StrategyError
@@ -303,6 +303,8 @@ class SearchMethods(StoreBase):
             plan = count_reached(plan, reached)
         ranked = yield from call_plan(backend, plan, options.scope)
         hits = yield from strategy.apply_reranker(question, ranked)
+        if any(SUPERSEDED_BY in hit.document.metadata for hit in hits):
+            hits = rank_after_successors(hits)
         if not hits and (mistake := (yield from describe_mistake(backend, options))):
             return replace(hits, reason=f"{hits.reason}; {mistake}")
         return hits
