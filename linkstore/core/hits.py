@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from math import inf, nextafter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from langchain_core.documents import Document
@@ -23,8 +22,6 @@ EXCERPT_LENGTH: Final = 200
 """How many characters of a text a notebook shows."""
 HIT_KEY: Final = "linkstore"
 """The metadata key that holds score, similarity, depth and path of a hit's document."""
-SUPERSEDED_BY: Final = "okf_superseded_by"
-"""The metadata key for the pages that take the place of a document's own."""
 
 
 class Items(Sequence[T]):
@@ -393,32 +390,3 @@ def _format_row(rank: int, hit: Hit) -> str:
     path = hit.path._repr_html_() if hit.depth else ""
     cells = (str(rank), f"{hit.score:.4f}", escape_html(str(hit.document.id)), escape_html(excerpt), path)
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-
-
-def rank_after_successors(hits: Hits) -> Hits:
-    """Return the hits with each document ranked after those of the pages that take its place.
-
-    A document takes the place behind the first of them, and a score just below its score, where its own is
-    higher. Its contributions say so as ``superseded``. Documents of other pages keep their order.
-    """
-    ordered = list(hits.hits)
-    for hit in reversed(hits.hits):
-        names = _list_successors(hit)
-        at = next(at for at, other in enumerate(ordered) if other is hit)
-        found = next((at for at, other in enumerate(ordered) if get_page(other.document) in names), -1)
-        if found <= at or get_page(hit.document) in _list_successors(ordered[found]):
-            continue
-        score = min(hit.score, nextafter(ordered[found].score, -inf))
-        parts = {**hit.contributions, "superseded": score - hit.score}
-        ordered[at : found + 1] = [
-            *ordered[at + 1 : found + 1],
-            replace(hit, score=score, contributions=parts),
-        ]
-    return replace(hits, hits=tuple(ordered))
-
-
-def _list_successors(hit: Hit) -> frozenset[str]:
-    named = hit.document.metadata.get(SUPERSEDED_BY)
-    return (
-        frozenset(name for name in named if isinstance(name, str)) if isinstance(named, list) else frozenset()
-    )

@@ -17,8 +17,8 @@ from itertools import dropwhile, takewhile
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import unquote
 
-from linkstore.core.hits import SUPERSEDED_BY
 from linkstore.core.links import Link
+from linkstore.core.succession import SUPERSEDED_BY
 from linkstore.core.urls import Site, is_short_tag, normalize_url
 from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.html import decode_html
