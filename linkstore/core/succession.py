@@ -1,4 +1,4 @@
-"""Ranks documents of pages that were superseded after the pages that take their place.
+"""Ranks documents of superseded pages after the pages that take their place.
 
 Such a document names these pages in its metadata. A page whose documents are not among the hits is
 represented by its first document, whose id is the name of the page.
@@ -17,13 +17,13 @@ SUPERSEDED_BY: Final = "okf_superseded_by"
 
 
 def find_missing_successors(hits: Hits) -> tuple[str, ...]:
-    """Return the ids of the pages that take the place of those of hits, and have no hit themselves."""
-    found = {get_page(hit.document) for hit in hits}
-    return tuple(sorted({name for hit in hits for name in _list_successors(hit)} - found))
+    """Return the ids of the successors of the hits' pages, without those of pages with hits."""
+    pages = {get_page(hit.document) for hit in hits}
+    return tuple(sorted({name for hit in hits for name in _list_successors(hit)} - pages))
 
 
 def rank_after_successors(hits: Hits, fetched: Hits, k: int) -> Hits:
-    """Return at most ``k`` hits, each ranked after those of the pages that take its place.
+    """Return at most ``k`` hits, those of superseded pages after those of their successors.
 
     A document goes behind the first of them, with a score just below, and a fetched one takes the place and
     the score of the first document that it supersedes. Contributions say so as ``superseded``. Other

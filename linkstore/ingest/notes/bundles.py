@@ -43,6 +43,8 @@ LIFECYCLE: Final = f"{OKF_PREFIX}lifecycle"
 TRUST: Final = f"{OKF_PREFIX}trust"
 NOTICE: Final = f"{OKF_PREFIX}notice"
 """What stands before the text of each document of a deprecated or stale concept."""
+PROBLEM: Final = f"{OKF_PREFIX}problem"
+"""Why a page of Markdown in a bundle is no concept."""
 SOURCED_FROM: Final = "sourced_from"
 INDEX_FILE: Final = "index.md"
 RESERVED: Final = frozenset({INDEX_FILE, "log.md"})
@@ -105,7 +107,7 @@ class Concept:
         )
 
     def references(self) -> Iterator[Reference]:
-        """Yield what its fields name: its sources, and what computes and attests it."""
+        """Yield the pages and URLs in its fields: its sources, its executor and its attester."""
         sources = self.front.fields.get("sources")
         for source in sources if isinstance(sources, list) else ():
             if isinstance(source, dict) and isinstance(source.get("resource"), str):
@@ -175,9 +177,9 @@ class Bundles:
             if posixpath.basename(page) == INDEX_FILE and "okf_version" in front.fields
         }
         roots = {page: _find_root(page, self.pages, declared) for page in fronts}
-        known = declared | {roots[page] for page, front in fronts.items() if has_own_fields(front.fields)}
+        bundles = declared | {roots[page] for page, front in fronts.items() if has_own_fields(front.fields)}
         inside = [
-            page for page in fronts if roots[page] in known and posixpath.basename(page) not in RESERVED
+            page for page in fronts if roots[page] in bundles and posixpath.basename(page) not in RESERVED
         ]
         self.concepts: Final = {
             page: Concept(
@@ -186,7 +188,7 @@ class Bundles:
             for page in inside
             if has_type((front := fronts[page]).fields)
         }
-        self.untyped: Final = tuple(sorted(page for page in inside if page not in self.concepts))
+        self.untyped: Final = frozenset(page for page in inside if page not in self.concepts)
         self.successors: Final = self._find_successors()
         self._named_by: Final = self._find_named()
 
@@ -248,7 +250,7 @@ class Bundles:
         """Return a text that changes whenever a page would be read otherwise, though its file is the same."""
         concept = self.concepts.get(page)
         if concept is None:
-            return ",".join(sorted(self._named_by.get(page, ())))
+            return ",".join([str(page in self.untyped), *sorted(self._named_by.get(page, ()))])
         written = {*concept.targets, *(reference.resource for reference in concept.references())}
         leads = sorted((target, self.resolve(target, concept) or "") for target in written)
         return f"{concept.lifecycle}{leads}{self.successors.get(page)}{sorted(self._named_by.get(page, ()))}"
@@ -272,6 +274,9 @@ class Bundles:
         own = site.page_tag(quote_path(page)) or ""
         links = [Link.incoming(kind=kind, tag=own) for kind in sorted(self._named_by.get(page, ())) if own]
         concept = self.concepts.get(page)
+        if concept is None and page in self.untyped:
+            metadata = {**chunks[0].page.metadata, PROBLEM: "it has no type that can be read"}
+            chunks = [replace(chunk, page=replace(chunk.page, metadata=metadata)) for chunk in chunks]
         if concept is None:
             return [replace(chunks[0], links=(*chunks[0].links, *links)), *chunks[1:]] if links else chunks
         notice = self._write_notice(concept)
@@ -316,7 +321,7 @@ class Bundles:
                 yield Link.bidir(kind="tag", tag=tag, label=f"#{tag}")
 
     def _find_tag(self, resource: str, concept: Concept, site: Site) -> str | None:
-        """Return the tag of what a reference names, None for what nobody can follow, such as a program."""
+        """Return the tag of a reference, None for a resource without a page, such as a program."""
         if "://" in resource:
             return normalize_url(resource)
         page = self.resolve(resource, concept)
