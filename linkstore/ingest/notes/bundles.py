@@ -17,9 +17,10 @@ from itertools import dropwhile, takewhile
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import unquote
 
-from linkstore.core.links import Link
+from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.succession import SUPERSEDED_BY
 from linkstore.core.urls import Site, is_short_tag, normalize_url
+from linkstore.errors import LinkStoreError
 from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.html import decode_html
 from linkstore.extract.protocol import Chunk, Hyperlink
@@ -45,6 +46,8 @@ NOTICE: Final = f"{OKF_PREFIX}notice"
 """What stands before the text of each document of a deprecated or stale concept."""
 PROBLEM: Final = f"{OKF_PREFIX}problem"
 """Why a page of Markdown in a bundle is no concept."""
+WRITTEN_LINKS: Final = "linkstore_links"
+"""The field of front matter for links of a store that a text does not have; all but hyperlinks are read."""
 SOURCED_FROM: Final = "sourced_from"
 INDEX_FILE: Final = "index.md"
 RESERVED: Final = frozenset({INDEX_FILE, "log.md"})
@@ -315,6 +318,12 @@ class Bundles:
             tag = site.page_tag(quote_path(target))
             if tag is not None:
                 yield Link.outgoing(kind="superseded_by", tag=tag, label=self.get_title(target) or None)
+        written = concept.front.fields.get(WRITTEN_LINKS, [])
+        try:
+            links = parse_links({LINKS_KEY: written})
+        except LinkStoreError as error:
+            raise UnreadablePageError(f"its {WRITTEN_LINKS} are not links: {error}") from error
+        yield from (link for link in links if link.kind != "hyperlink")  # a page is not another one
         for name in concept.front.tags:
             tag = name.casefold().strip("/")
             if tag and "\0" not in tag and is_short_tag(tag):
