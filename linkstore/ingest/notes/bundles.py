@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
@@ -55,6 +56,10 @@ STATUSES: Final = ("draft", "stable", "deprecated")
 Trust = Literal["unverified", "machine-confirmed", "human-reviewed"]
 
 _HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
+_BEGINNING: Final = re.compile(
+    rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:[^\n]*\n)*?[^\n:]{0,200}\b(?:type|okf_version)\b"
+)
+"""The beginning of what may be a page of a bundle; to parse all front matter takes far longer."""
 _SUCCESSORS: Final = ("superseded_by", "replaced_by", "successor")
 _PREDECESSORS: Final = ("supersedes", "replaces")
 
@@ -365,8 +370,11 @@ class Bundles:
 def _read_head(file: PageFile, encoding: str | None) -> tuple[FrontMatter, str]:
     """Return the front matter of a page, none if it cannot be read, as is reported later, and its text."""
     try:
-        head = decode_html(file.folder.head(file.page, _HEAD), encoding=encoding).text.replace("\r\n", "\n")
-        block, body = split_front_matter(head)
+        head = file.folder.head(file.page, _HEAD)
+        if _BEGINNING.match(head) is None:
+            return NO_FRONT_MATTER, ""
+        text = decode_html(head, encoding=encoding).text.replace("\r\n", "\n")
+        block, body = split_front_matter(text)
         return (read_front_matter(block), body) if block else (NO_FRONT_MATTER, "")
     except (UnreadablePageError, OSError, FrontMatterError):
         return NO_FRONT_MATTER, ""
