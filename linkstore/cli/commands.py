@@ -174,7 +174,6 @@ COMMANDS: Final = {
     "doctor": "maintain:doctor",
     "serve": "serve:serve",
     "mcp": "serve:mcp",
-    "setup": "setup:setup",
     "migrate": "export:migrate",
     "demo": "demo:demo",
     "eval": "evaluate:evaluate",

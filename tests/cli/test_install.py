@@ -1,4 +1,4 @@
-"""``linkstore setup``: a store for an agent, and what becomes of the configurations of clients."""
+"""``linkstore mcp --install``: a store for an agent, and what becomes of the configurations of clients."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from documented import linkstore
 from linkstore.cli import exits
 from linkstore.cli.clients import CLIENTS
 
+INSTALL = ("mcp", "--store", "docs.kb", "--index", "docs", "--install")
 CODEX = '# mine\nmodel = "o"\n\n[mcp_servers.other]\ncommand = "x"\nargs = []\n'
 
 
@@ -45,10 +46,10 @@ def list_files(home):
 
 
 def test_a_client_that_starts_the_written_entry_gets_the_tools(home):
-    code, out, err = linkstore("setup", "docs", "--client", "claude-code", "--about", "sea animals")
+    code, out, err = linkstore(*INSTALL, "--client", "claude-code", "--about", "sea animals")
     assert (code, err) == (0, "")
     assert "asked     'The kraken': kraken.md" in out
-    entry = read_servers(home, "claude-code")["docs"]
+    entry = read_servers(home, "claude-code")["docs-kb"]
 
     hello = {
         "protocolVersion": "2025-06-18",
@@ -87,17 +88,17 @@ def test_an_entry_is_added_once_and_removed_again(home, name):
     kept = CODEX if name == "codex" else '{\n    "théme": 1,\n    "x": []\n}\n'
     config.write_text(kept, encoding="utf-8")
 
-    assert linkstore("setup", "docs", "--client", name)[0] == 0
-    assert read_servers(home, name)["docs"]["args"][-1] == str(home / ".linkstore" / "docs")
+    assert linkstore(*INSTALL, "--client", name)[0] == 0
+    assert read_servers(home, name)["docs-kb"]["args"][-1] == str(home / "project" / "docs.kb")
     assert config.with_name(f"{config.name}.bak1").read_text(encoding="utf-8") == kept
     written = config.read_text(encoding="utf-8")
-    assert "nothing to do" in linkstore("setup", "docs", "--client", name)[1]
+    assert "nothing to do" in linkstore(*INSTALL, "--client", name)[1]
     assert config.read_text(encoding="utf-8") == written
-    assert linkstore("setup", "docs", "--client", name, "--about", "a", "--name", "docs")[0] == 0
-    assert read_servers(home, name)["docs"]["args"][-2:] == ["--about", "a"]
+    assert linkstore(*INSTALL, "--client", name, "--about", "a")[0] == 0
+    assert read_servers(home, name)["docs-kb"]["args"][-2:] == ["--about", "a"]
 
-    assert linkstore("setup", "--client", name, "--name", "docs", "--remove")[0] == 0
-    assert "docs" not in read_servers(home, name)
+    assert linkstore("mcp", "--store", "docs.kb", "--remove", "--client", name)[0] == 0
+    assert "docs-kb" not in read_servers(home, name)
     left = config.read_text(encoding="utf-8")
     if name == "codex":
         assert left.strip() == kept.strip()
@@ -112,10 +113,10 @@ def test_an_entry_is_added_once_and_removed_again(home, name):
         ("cursor", '{"mcpServers": {"a": {}, "a": {}}}', "twice"),
         ("cursor", '{"mcpServers": []}', "no object"),
         ("cursor", "[]", "no object"),
-        ("cursor", '{"mcpServers": {"docs": {"command": "npx", "args": ["docs"]}}}', "another server"),
+        ("cursor", '{"mcpServers": {"docs-kb": {"command": "npx", "args": ["docs"]}}}', "another server"),
         (
             "cursor",
-            '{"mcpServers": {"docs": {"command": "", "args": ["linkstore", "mcp", "--store"], "env": {}}}}',
+            '{"mcpServers": {"docs-kb": {"command": "", "args": ["linkstore", "mcp", "--store"], "env": 1}}}',
             "settings of its own",
         ),
         ("codex", "a = [", "not TOML"),
@@ -129,7 +130,7 @@ def test_a_configuration_that_is_not_understood_is_left_alone(home, name, text, 
     config.write_text(text)
     before = list_files(home)
 
-    code, _, err = linkstore("setup", "docs", "--client", name)
+    code, _, err = linkstore(*INSTALL, "--client", name)
 
     assert code == exits.OTHER
     assert reason in err
@@ -140,36 +141,37 @@ def test_a_configuration_that_is_not_understood_is_left_alone(home, name, text, 
 
 def test_a_dry_run_writes_nothing_and_shows_the_entry(home):
     before = list_files(home)
-    code, out, _ = linkstore("setup", "docs", "--client", "cursor", "--dry-run")
+    code, out, _ = linkstore(*INSTALL, "--client", "cursor", "--dry-run")
 
     assert code == 0
     assert "would index docs" in out
-    assert '"mcpServers": {"docs"' in out.replace("\n", " ")
+    assert '"mcpServers": {"docs-kb"' in out.replace("\n", " ")
     assert list_files(home) == before
 
 
 def test_clients_that_are_used_here_are_found(home):
     (home / ".cursor").mkdir()
     (home / "project" / ".vscode").mkdir()
-    assert linkstore("setup", "docs")[0] == 0
+    assert linkstore(*INSTALL)[0] == 0
 
-    assert read_servers(home, "cursor").keys() == read_servers(home, "vscode").keys() == {"docs"}
+    assert read_servers(home, "cursor").keys() == read_servers(home, "vscode").keys() == {"docs-kb"}
     assert not get_config(home, "gemini").exists()
 
 
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        (("docs",), "--client"),
-        (("docs", "--client", "emacs"), "emacs"),
-        (("--client", "cursor"), "SOURCE"),
-        (("nowhere", "--client", "cursor"), "nowhere"),
-        (("docs", "--client", "cursor", "--remove", "--about", "x"), "--about"),
+        (("--install", "--index", "docs"), "--client"),
+        (("--install", "--client", "emacs"), "emacs"),
+        (("--install", "--index", "nowhere", "--client", "cursor"), "nowhere"),
+        (("--install", "--http"), "--http"),
+        (("--remove", "--index", "docs"), "--index"),
+        (("--client", "cursor"), "--client"),
     ],
 )
 def test_wrong_usage_is_refused(home, words, named):
     before = list_files(home)
-    code, _, err = linkstore("setup", *words)
+    code, _, err = linkstore("mcp", "--store", "docs.kb", *words)
 
     assert (code, named in err) == (exits.USAGE, True)
     assert list_files(home) == before
@@ -181,6 +183,21 @@ def test_a_link_to_a_configuration_stays_a_link(home):
     (home / "dotfiles" / "mcp.json").write_text("{}")
     (home / ".cursor" / "mcp.json").symlink_to(home / "dotfiles" / "mcp.json")
 
-    assert linkstore("setup", "docs", "--client", "cursor")[0] == 0
+    assert linkstore(*INSTALL, "--client", "cursor")[0] == 0
     assert (home / ".cursor" / "mcp.json").is_symlink()
-    assert "docs" in json.loads((home / "dotfiles" / "mcp.json").read_text())["mcpServers"]
+    assert "docs-kb" in json.loads((home / "dotfiles" / "mcp.json").read_text())["mcpServers"]
+
+
+def test_a_store_that_is_there_is_installed_with_its_options(home):
+    assert linkstore("index", "docs", "--store", "docs.kb")[0] == 0
+    words = ("--write", "--max-depth", "1", "--name", "sea")
+    assert linkstore("mcp", "--store", "docs.kb", "--install", "--client", "cursor", *words)[0] == 0
+
+    assert read_servers(home, "cursor")["sea"]["args"][-3:] == ["--max-depth", "1", "--write"]
+
+
+def test_a_store_that_is_not_there_is_not_installed(home):
+    before = list_files(home)
+
+    assert linkstore("mcp", "--store", "none", "--install", "--client", "cursor")[0] == exits.NOT_FOUND
+    assert list_files(home) == before

@@ -1,4 +1,4 @@
-"""``linkstore setup``: from a source to a store whose tools an agent has, in one command."""
+"""``linkstore mcp --install``: gives the tools of a store to agents, after indexing a source if asked."""
 
 from __future__ import annotations
 
@@ -8,80 +8,71 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Final
-
-import typer
+from typing import Final
 
 from linkstore.cli.clients import CLIENTS, Change, Client, ServerEntry, plan_addition, plan_removal
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import show
 from linkstore.cli.sources import recognize_kind
-from linkstore.cli.stores import is_place_url, open_core_store, refuse_options
+from linkstore.cli.stores import is_place_url, open_core_store
 from linkstore.core.display import get_title
 from linkstore.errors import MissingExtraError
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]+")
-_LONGEST_NAME: Final = 40
 _UVX: Final = re.compile(r"archive-v\d+")
 """The folder of uv's cache in which ``uvx`` runs a package."""
 
 
-def setup(
-    source: Annotated[str | None, typer.Argument()] = None,
-    client: list[str] | None = None,
-    store: Annotated[str | None, typer.Option("--store", "-s", envvar="LINKSTORE_STORE")] = None,
-    name: str | None = None,
-    about: str = "",
-    dry_run: bool = False,
-    remove: bool = False,
+def install_server(
+    place: str,
+    settings: Sequence[str],
+    *,
+    source: str | None,
+    clients: Sequence[str],
+    name: str | None,
+    dry_run: bool,
+    remove: bool,
 ) -> None:
-    """Index a source, and give its tools to an agent.
+    """Add the server of a store to MCP clients, or remove it.
 
-    Indexes SOURCE, asks it one question, and adds the server of the store to the configuration of MCP
-    clients. A configuration is backed up before it is changed, and left alone if it is not understood. Needs
-    the extra mcp.
+    All configurations are read before anything is done. A source is indexed first, and asked one question.
 
     Args:
-        source (SOURCE): A URL, a folder or file of pages, a vault, a wiki dump, as for index.
-        client (NAME): claude-code, claude-desktop, cursor, vscode, windsurf, codex or gemini; repeatable;
-            default those that are used here.
-        store (PLACE): The store: a folder, or cassandra://host:port/keyspace/table; default
-            ~/.linkstore/NAME.
-        name (NAME): Name of the server in the client; default that of SOURCE.
-        about (TEXT): What the store is about; models read it.
-        dry_run: Print what would be done, and write nothing.
-        remove: Remove the server from the clients; the store stays.
-    """
-    if source is None and not (remove and name):
-        raise UsageError("name a SOURCE, or with --remove the --name of the server")
-    home, here = Path.home(), Path.cwd()
-    clients = _choose_clients(client or (), home, here)
-    server = name or _name_server(source or "")
-    if remove:
-        refuse_options("does not go with --remove", store=store, about=about)
-        _apply([plan_removal(chosen, server, home, here) for chosen in clients], server, dry_run=dry_run)
-        return
-    place = _check_source(source or "", store or str(home / ".linkstore" / server))
-    entry = _make_entry(server, place, about)
-    changes = [plan_addition(chosen, entry, home, here) for chosen in clients]
-    if dry_run:
-        show(f"would index {source} into {place}")
-    else:
-        _index_and_ask(source or "", place)
-    _apply(changes, server, dry_run=dry_run)
-
-
-def _check_source(source: str, store: str) -> str:
-    """Return the place of the store as clients name it, once all else is seen to be there.
+        place: The store, as for ``--store``.
+        settings: Further arguments of ``linkstore mcp``.
+        source: What is indexed, as for ``linkstore index``; None: nothing.
+        clients: Names of clients; without any, those that are used here.
+        name: Name of the server in the clients; None: that of the store.
+        dry_run: Whether to say what would be done, and write nothing.
+        remove: Whether to remove the server.
 
     Raises:
-        UsageError: If there is no such source.
+        UsageError: If there is no such source, store or client.
+        ClientConfigError: If a configuration is not understood.
         MissingExtraError: If the extra mcp is not installed.
     """
-    recognize_kind(source)
+    home, here = Path.home(), Path.cwd()
+    chosen = _choose_clients(clients, home, here)
+    own = is_place_url(place, option="--store")
+    server = name or _NOT_IN_NAMES.sub("-", place.rstrip("/").rpartition("/")[2].lower()).strip("-") or "kb"
+    if remove:
+        changes = [plan_removal(client, server, home, here) for client in chosen]
+        _apply(changes, server, dry_run=dry_run)
+        return
     if find_spec("mcp") is None:
-        raise MissingExtraError("linkstore setup", "mcp")
-    return store if is_place_url(store, option="--store") else os.path.realpath(store)
+        raise MissingExtraError("linkstore mcp", "mcp")
+    if source is not None:
+        recognize_kind(source)
+    entry = _make_entry(server, place if own else os.path.realpath(place), settings)
+    changes = [plan_addition(client, entry, home, here) for client in chosen]
+    if source is not None and dry_run:
+        show(f"would index {source} into {place}")
+    elif source is not None:
+        _index_and_ask(source, place)
+    else:
+        with open_core_store(place):  # raise if there is none
+            pass
+    _apply(changes, server, dry_run=dry_run)
 
 
 def _apply(changes: Sequence[Change], server: str, *, dry_run: bool) -> None:
@@ -115,17 +106,9 @@ def _choose_clients(names: Sequence[str], home: Path, here: Path) -> list[Client
     return chosen
 
 
-def _name_server(source: str) -> str:
-    """Return a name for a source: the host of a URL, the last part of a path."""
-    scheme, separator, rest = source.partition("://")
-    written = rest.partition("/")[0] if separator else Path(os.path.realpath(scheme)).stem
-    return _NOT_IN_NAMES.sub("-", written.lower()).strip("-")[:_LONGEST_NAME] or "linkstore"
-
-
-def _make_entry(name: str, place: str, about: str) -> ServerEntry:
+def _make_entry(name: str, place: str, settings: Sequence[str]) -> ServerEntry:
     """Return the server as a client starts it, whose working directory and PATH may be others."""
-    told = ("--about", about) if about else ()
-    arguments = ("mcp", "--store", place, *told)
+    arguments = ("mcp", "--store", place, *settings)
     if any(_UVX.fullmatch(part) for part in Path(sys.prefix).parts):
         package = ("--from", "langchain-linkstore[mcp]", "linkstore")
         return ServerEntry(name=name, command="uvx", arguments=(*package, *arguments))
