@@ -91,18 +91,18 @@ def _apply(changes: Sequence[Change], server: str, *, dry_run: bool) -> None:
 
 
 def _choose_clients(names: Sequence[str], home: Path, here: Path) -> list[Client]:
-    """Return the clients of these names, or those that are used here.
+    """Return the clients of these names, or without names all used here.
 
     Raises:
         UsageError: If there is no such client, or none is found.
     """
-    known = {client.name: client for client in CLIENTS}
-    if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"--client {unknown[0]}: unknown client; known: {', '.join(known)}")
-    chosen = [known[name] for name in dict.fromkeys(names)]
+    named = {client.name: client for client in CLIENTS}
+    if unknown := [name for name in names if name not in named]:
+        raise UsageError(f"--client {unknown[0]}: unknown client; there are: {', '.join(named)}")
+    chosen = [named[name] for name in dict.fromkeys(names)]
     chosen = chosen or [client for client in CLIENTS if client.is_used(home, here)]
     if not chosen:
-        raise UsageError(f"no client was found; name one by --client: {', '.join(known)}")
+        raise UsageError(f"no client was found; name one by --client: {', '.join(named)}")
     return chosen
 
 

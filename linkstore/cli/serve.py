@@ -142,8 +142,8 @@ def mcp(
         from linkstore.cli.install import install_server
 
         depth = None if max_depth == DEFAULT_DEPTH else str(max_depth)
-        told = {"--embedding": embedding, "--about": about, "--filter": filter, "--max-depth": depth}
-        settings = [part for option, value in told.items() if value for part in (option, value)]
+        options = {"--embedding": embedding, "--about": about, "--filter": filter, "--max-depth": depth}
+        settings = [part for option, value in options.items() if value for part in (option, value)]
         settings += ["--write"] * write
         named = client or ()
         install_server(

@@ -23,7 +23,7 @@ def find_missing_successors(hits: Hits) -> tuple[str, ...]:
 
 
 def rank_after_successors(hits: Hits, fetched: Hits, k: int) -> Hits:
-    """Return at most ``k`` hits, those of superseded pages after those of their successors.
+    """Return at most ``k`` hits, with superseded pages after their successors.
 
     A document goes behind the first of them, with a score just below, and a fetched one takes the place and
     the score of the first document that it supersedes. Contributions say so as ``superseded``. Other

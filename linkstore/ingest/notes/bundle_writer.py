@@ -273,7 +273,7 @@ def _write_blocks(text: str, links: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _write_line(line: str, waiting: list[tuple[str, str]]) -> str:
-    """Return a line as Markdown, and take the links whose labels are in it off those that wait."""
+    """Return a line as Markdown, and take the links in it off the waiting ones."""
     pieces: list[tuple[str, str]] = [(line, "")]
     for link in list(waiting):
         label, target = link
