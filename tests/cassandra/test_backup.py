@@ -25,7 +25,7 @@ def test_members_and_words_are_made_anew_from_the_documents_alone(keyspace, cass
     with LinkStore.cassandra(table="kb", session=cassandra_session, keyspace=keyspace) as restored:
         (missing,) = restored.verify().findings
         assert missing.examples == ("kb_members", "kb_words")
-        restored.repair()
+        restored.verify(repair=True)
         assert restored.verify().sound
         assert found(restored) == before
 

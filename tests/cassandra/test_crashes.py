@@ -172,7 +172,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed_under_load(own_c
             assert_right(again, there, repaired=False)
             problems = {finding.problem.split(" ")[0] for finding in again.verify().findings}
             assert problems <= {"members", "words"}, "no link is missing, and no word"
-            again.repair()
+            again.verify(repair=True)
             assert again.verify().sound
             assert_right(again, there, repaired=True)
         assert_right(store, there, repaired=True)

@@ -78,7 +78,7 @@ def test_a_wrong_word_in_the_place_of_a_right_one_is_found_and_mended(store):
     cql(store, INSERT, row.shard, row.bucket, "apple0", row.hash, row.id, row.states)
     assert "d3" not in with_apple(store)
     assert problems(store) == [("words", 1), ("documents", 1)]
-    store.repair()
+    store.verify(repair=True)
     assert store.verify().sound
     assert "d3" in with_apple(store)
     assert sorted(cql(store, "SELECT shard, bucket, word, hash, id, states FROM T_words")) == sorted(rows)
@@ -95,7 +95,7 @@ def test_rows_where_no_word_can_be_are_found_and_removed(store, shard, bucket, i
     place = row.shard if shard is None else shard, bucket
     cql(store, INSERT, *place, "apple", row.hash, id, row.states)
     assert problems(store) == [("words", 1)]
-    store.repair()
+    store.verify(repair=True)
     assert store.verify().sound
     assert sorted(cql(store, "SELECT shard, bucket, word, hash, id, states FROM T_words")) == sorted(rows)
 
@@ -124,7 +124,7 @@ def test_rows_whose_states_are_missing_or_damaged_harm_no_search(store, table, s
         assert {hit.document.id for hit in reached} == every
         worded = store.search("apple", strategy=Words(k=50), filter=limited)
         assert {hit.document.id for hit in worded} == every
-    store.repair()
+    store.verify(repair=True)
     assert store.verify().sound
 
 
@@ -141,7 +141,7 @@ def test_a_document_that_lacks_a_column_is_none_and_is_named(store, damage):
     assert (finding.count, finding.examples) == (1, ("d3",))
     assert "lack a column" in finding.problem
     store.links.replace(["k"], {"d3": [], "d4": []})
-    store.repair()
+    store.verify(repair=True)
     assert store.verify().findings == (finding,)
     store.add_documents([document("d3")])
     assert [one.metadata for one in store.get_by_ids(["d3"])] == [document("d3").metadata]
@@ -159,7 +159,7 @@ def test_a_document_that_lacks_a_column_can_be_deleted(store, damage):
     cql(store, damage)
     store.delete(["d3"])
     assert cql(store, "SELECT id FROM T WHERE id = 'd3'") == []
-    store.repair()
+    store.verify(repair=True)
     assert store.verify().sound
 
 
@@ -177,7 +177,7 @@ def test_links_that_are_not_json_raise_an_error_that_names_the_document(store, d
         with pytest.raises(StoreFormatError, match="links of document 'd3' are not JSON"):
             work()
     cql(store, "DELETE FROM T WHERE id = 'd3'")
-    store.repair()
+    store.verify(repair=True)
     store.add_documents([document("d3")])
     assert store.verify().sound
 

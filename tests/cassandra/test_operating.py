@@ -106,6 +106,6 @@ def test_a_store_is_restored_on_a_new_cluster_from_snapshots(own_cassandra, tmp_
         with pytest.raises(StoreUnavailableError, match=r"kb_members|kb_words"):
             store.search(QUESTION)
         assert not store.verify().sound
-        store.repair()
+        store.verify(repair=True)
         assert store.verify().sound
         assert [hit.document.id for hit in store.search(QUESTION)] == expected

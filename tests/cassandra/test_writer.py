@@ -77,7 +77,7 @@ def assert_sound(made, place, expected):
     settled = make_url_backend(place, create=False, settings=CassandraSettings(settle=1e-6))
     with LinkStore(embedding(), backend=settled) as store:
         assert {one.problem.split(" ")[0] for one in store.verify().findings} <= {"members", "words"}
-        store.repair()
+        store.verify(repair=True)
         assert store.verify().sound
     assert exported(place) == expected
 

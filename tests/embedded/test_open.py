@@ -144,7 +144,7 @@ def test_damage_by_hand_is_found_and_mended(tmp_path, kind, count) -> None:
     assert not report.sound
     assert all(finding.count > 0 for finding in report.findings)
     assert store.verify() == report
-    assert store.repair() == report
+    assert store.verify(repair=True) == report
     assert store.verify().sound
     assert [_shown(store, *search) for search in searches] == before
     store.close()
@@ -175,7 +175,7 @@ def test_a_document_without_its_vector_is_named_and_removed(tmp_path, damage) ->
     store = LinkStore.open(tmp_path / "kb", embedding())
     report = store.verify()
     assert report.findings[0].examples == ("d2",)
-    store.repair()
+    store.verify(repair=True)
     assert store.verify().sound
     assert store.get_by_ids(["d2"]) == []
     store.add_documents([document(2)])
@@ -189,7 +189,7 @@ def test_metadata_that_cannot_be_read_is_named_and_nothing_else_is_lost(tmp_path
     store.close()
     sql(tmp_path / "kb", "UPDATE document SET metadata = '{', links = '[' WHERE id = 'd2'")
     store = LinkStore.open(tmp_path / "kb", embedding())
-    store.repair()
+    store.verify(repair=True)
     report = store.verify()
     assert [finding.examples for finding in report.findings] == [("d2",)]
     assert "add them again" in report.findings[0].problem
@@ -203,7 +203,7 @@ def test_an_empty_store_can_be_repaired(tmp_path) -> None:
     EmbeddedBackend(tmp_path / "kb").close()
     sql(tmp_path / "kb", "UPDATE setting SET value = 5 WHERE name = 'documents'")
     store = LinkStore.open(tmp_path / "kb", embedding())
-    assert not store.repair().sound
+    assert not store.verify(repair=True).sound
     assert store.verify().sound
     assert store.search("x").reason == "the store is empty"
     store.add_documents(documents(0, 2))
