@@ -18,7 +18,7 @@ from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import format_kinds, note, print_result, show, show_progress
 from linkstore.cli.stores import is_place_url, open_backend, open_core_store
-from linkstore.core.display import escape_unprintable, get_title, get_url
+from linkstore.core.display import escape_unprintable, format_count, get_title, get_url
 from linkstore.core.links import LINKS_KEY, get_links
 from linkstore.errors import EmbeddingError, LinkStoreError, StoreNotFoundError
 
@@ -53,8 +53,8 @@ _GRAPHML_TAIL: Final = "  </graph>\n</graphml>\n"
 
 def export(
     store: StoreOption,
-    format: Literal["jsonl", "graphml", "html"] = "jsonl",
-    output: Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False)] = None,
+    format: Literal["jsonl", "graphml", "html", "okf"] = "jsonl",
+    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
 ) -> None:
     """Write all documents with their links.
 
@@ -62,9 +62,13 @@ def export(
 
     Args:
         format: jsonl: one document per line, which index can read; graphml: documents and link groups as
-            nodes, links as edges; html: one page that shows the graph of the pages.
-        output (FILE): Write to FILE; default stdout.
+            nodes, links as edges; html: one page that shows the graph of the pages; okf: a bundle of the Open
+            Knowledge Format, in a new folder that --output names.
+        output (PATH): Write to this file, or okf to this folder; default stdout.
     """
+    if format == "okf":
+        _export_bundle(store, output)
+        return
     with open_core_store(store) as opened_store, _open_output(output) as file:
         if format == "html":
             from linkstore.explorer.page import render
@@ -77,6 +81,16 @@ def export(
         note(f"wrote {output}")
 
 
+def _export_bundle(place: str, folder: Path | None) -> None:
+    if folder is None:
+        raise UsageError("--format okf writes a folder; name a new one by --output")
+    from linkstore.ingest.notes.bundle_writer import write_bundle
+
+    with open_core_store(place) as store:
+        count = write_bundle(store, folder)
+    note(f"wrote {format_count(count, 'page')} to {folder}")
+
+
 @contextmanager
 def _open_output(output: Path | None) -> Iterator[BinaryIO]:
     """Open the output file, which appears only once it is complete, or stdout without a path."""
@@ -85,6 +99,8 @@ def _open_output(output: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    if output.is_dir():
+        raise UsageError(f"--output: {output} is a folder; name a file")
     beside = output.with_name(f"{output.name}.part")
     try:
         with beside.open("wb") as file:

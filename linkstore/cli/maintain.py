@@ -117,13 +117,15 @@ def doctor(
     trust_claims: bool = False,
     encoding: str | None = None,
     max_bytes: Annotated[int | None, typer.Option(min=1)] = None,
+    strict: bool = False,
     json: JsonOption = False,
 ) -> None:
     """Count and check what a store holds, and say what needs attention.
 
     Reads all documents. Reports what its schema does not allow, types of documents that no traversal reaches,
-    pages that changed since they were indexed, links that lead to no document, and different spellings of
-    names. The exit code is 10 if there is an alarm; notes alone do not change it. Writes nothing.
+    pages that changed since they were indexed, links that lead to no document, different spellings of names,
+    and of bundles of the Open Knowledge Format invalid fields, dead links, orphans and stale pages. The exit
+    code is 10 if there is an alarm, with --strict also if there is a note. Writes nothing.
 
     With --verify, only compares all derived data with the documents; the exit code is 5 if they do not match.
 
@@ -136,9 +138,10 @@ def doctor(
         trust_claims: The sources were indexed with --trust-claims.
         encoding (NAME): The sources were indexed with this --encoding.
         max_bytes (N): The sources were indexed with this --max-bytes.
+        strict: End with exit code 10 also if there are only notes, as for continuous integration.
     """
     if verify or repair:
-        asked: dict[str, object] = {"source": source, "names": names}
+        asked: dict[str, object] = {"source": source, "names": names, "strict": strict}
         how = {"trust_claims": trust_claims, "encoding": encoding, "max_bytes": max_bytes}
         with_repair = "does not go with --repair" if repair else "does not go with --verify"
         refuse_options(with_repair, verify=verify and repair, **asked, **how)
@@ -156,7 +159,7 @@ def doctor(
         kinds = split_names(names or ()) or NAME_KINDS
         checkup = examine(opened_store, sources=sources, names=kinds)
     print_result(checkup, _show_checkup, json=json)
-    if not checkup.healthy:
+    if not checkup.healthy or (strict and checkup.findings):
         raise typer.Exit(ALARM_FOUND)
 
 

@@ -14,7 +14,7 @@ import typer
 from linkstore.cli.commands import EmbeddingOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import note
-from linkstore.cli.stores import open_store, parse_json_option
+from linkstore.cli.stores import open_store, parse_json_option, refuse_options
 
 if TYPE_CHECKING:
     from socket import socket
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MIN_TOKEN_LENGTH: Final = 16
 """Characters that a token must have."""
+DEFAULT_DEPTH: Final = 6
+"""Links in a row that a tool follows."""
 _SECONDS: Final = 600.0
 """How long the page may wait for an answer, such as the report on a large store."""
 
@@ -97,7 +99,13 @@ def mcp(
     about: str = "",
     filter: str | None = None,
     write: bool = False,
-    max_depth: Annotated[int, typer.Option(min=0)] = 6,
+    max_depth: Annotated[int, typer.Option(min=0)] = DEFAULT_DEPTH,
+    install: bool = False,
+    index: str | None = None,
+    client: list[str] | None = None,
+    name: str | None = None,
+    dry_run: bool = False,
+    remove: bool = False,
 ) -> None:
     """Serve the tools of a store to MCP clients.
 
@@ -115,10 +123,34 @@ def mcp(
         filter (JSON): Filter on metadata; clients see only documents that pass.
         write: Let clients add and delete documents.
         max_depth: Maximum number of links in a row that a tool follows.
+        install: Add this server, with these options, to the configuration of MCP clients instead. The one
+            before is kept as a backup, and one that is not understood is left alone.
+        index (SOURCE): With --install: index this first, as linkstore index does, and ask one question.
+        client (NAME): With --install: claude-code, claude-desktop, cursor, vscode, windsurf, codex or gemini;
+            repeatable; default those that are used here.
+        name (NAME): With --install: name of the server in the clients; default that of the store.
+        dry_run: With --install: print what would be done, and write nothing.
+        remove: Remove the server from the clients instead; the store stays.
     """
     condition = parse_json_option(filter, "--filter")
     if write and condition:
         raise UsageError("--write with --filter would let clients replace documents that they do not see")
+    if install or remove:
+        refuse_options("is for clients that start the server", http=http, allow_host=allow_host)
+        if remove:
+            refuse_options("does not go with --remove", install=install, index=index)
+        from linkstore.cli.install import install_server
+
+        depth = None if max_depth == DEFAULT_DEPTH else str(max_depth)
+        options = {"--embedding": embedding, "--about": about, "--filter": filter, "--max-depth": depth}
+        settings = [part for option, value in options.items() if value for part in (option, value)]
+        settings += ["--write"] * write
+        named = client or ()
+        install_server(
+            store, settings, source=index, clients=named, name=name, dry_run=dry_run, remove=remove
+        )
+        return
+    refuse_options("goes with --install only", index=index, client=client, name=name, dry_run=dry_run)
     check_token(token)
     from linkstore.core.http_server import is_loopback
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -14,6 +15,7 @@ from linkstore.core.display import format_percent
 from linkstore.core.links import Link, get_links
 from linkstore.core.urls import is_internal_tag
 from linkstore.engines.contract import Survey
+from linkstore.evaluate.bundles import BundleCheck
 from linkstore.extract.names import normalize_name
 from linkstore.ingest.relink import BEGUN_SOURCE
 from linkstore.ingest.source import Source, staleness
@@ -37,7 +39,7 @@ class CheckupFinding:
 
     Args:
         check: What was checked: ``schema``, ``drift``, ``coverage``, ``stale``, ``dangling``, ``names``,
-            ``confidence`` or ``sound``.
+            ``confidence``, ``bundle`` or ``sound``.
         severity: ``"alarm"``: searches miss something, or may. ``"note"``: it may be as it should be.
         text: What it is, in words.
         count: How many documents, links or pages it concerns.
@@ -168,7 +170,7 @@ def _check_names(kinds: Collection[str], named: Iterable[tuple[str, Link]]) -> I
 
 MAX_VERIFIED: Final = 20_000
 """Maximum number of documents of a store whose derived data are verified too."""
-_EXTERNAL_KINDS: Final = frozenset({"hyperlink", "citation"})
+_EXTERNAL_KINDS: Final = frozenset({"hyperlink", "citation", "sourced_from"})
 """Kinds whose tags are URLs, which may lead to other sites."""
 
 
@@ -198,11 +200,13 @@ def examine(
     schema = store.schema.get()
     graph = TypedGraph(schema.type_field if schema else TYPE_FIELD)
     kinds = frozenset(names)
+    bundles = BundleCheck()
 
     def read_named() -> Iterator[tuple[str, Link]]:
         for document in store.scan():
             links = get_links(document)
             graph.add(document.id or "", document.metadata, links)
+            bundles.add(document.metadata, links)
             yield from ((document.id or "", link) for link in links if link.kind in kinds)
 
     named = list(_check_names(kinds, read_named()))
@@ -219,6 +223,7 @@ def examine(
             for finding in _check_stale(store, source, name)
         ),
         *named,
+        *_check_bundles(bundles, survey),
         *(_check_sound(store) if survey.documents <= MAX_VERIFIED else ()),
     ]
     return Checkup(
@@ -333,6 +338,22 @@ def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[Checku
         reasons = (f"{page} ({reason})" for page, reason in comparison.unread)
         text = f"parts of {name} that could not be looked at: {len(comparison.unread):,}"
         yield make_finding("stale", "note", text, len(comparison.unread), reasons)
+
+
+def _check_bundles(bundles: BundleCheck, survey: Survey) -> Iterator[CheckupFinding]:
+    """Yield pages of bundles with invalid fields, dead links, no link to them, or out of date."""
+    if invalid := bundles.find_invalid():
+        examples = (f"{page}: {'; '.join(problems)}" for page, problems in invalid.items())
+        text = f"pages of bundles whose fields are not as the format says: {len(invalid):,}"
+        yield make_finding("bundle", "alarm", text, len(invalid), examples)
+    dead = bundles.find_dead_links((kind, tag) for kind, tag, _ in survey.dangling)
+    for pages, what in (
+        (dead, "links of bundles that lead to no page"),
+        (bundles.find_orphans(), "pages of bundles that no other page links to"),
+        (bundles.find_stale(dt.datetime.now(dt.UTC).date()), "pages of bundles that are out of date"),
+    ):
+        if pages:
+            yield make_finding("bundle", "note", f"{what}: {len(pages):,}", len(pages), pages)
 
 
 def _check_sound(store: LinkStore) -> Iterator[CheckupFinding]:

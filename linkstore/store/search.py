@@ -15,6 +15,7 @@ from linkstore.core.calls import Operation, call_engine, call_plan, run
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hits
 from linkstore.core.links import AnyLink
+from linkstore.core.succession import SUPERSEDED_BY, find_missing_successors, rank_after_successors
 from linkstore.embeddings.names import LEAST_SIMILARITY
 from linkstore.errors import EmbeddingError, StrategyError
 from linkstore.store.base import StoreBase
@@ -303,6 +304,13 @@ class SearchMethods(StoreBase):
             plan = count_reached(plan, reached)
         ranked = yield from call_plan(backend, plan, options.scope)
         hits = yield from strategy.apply_reranker(question, ranked)
+        if any(SUPERSEDED_BY in hit.document.metadata for hit in hits):
+            missing = find_missing_successors(hits)
+            plan = Eager(start_k=0, depth=0, k=max(1, len(missing))).plan(
+                replace(question, roots=missing, links=())
+            )
+            fetched = yield from call_plan(backend, plan, options.scope)
+            hits = rank_after_successors(hits, fetched, max(strategy.k, 1))
         if not hits and (mistake := (yield from describe_mistake(backend, options))):
             return replace(hits, reason=f"{hits.reason}; {mistake}")
         return hits

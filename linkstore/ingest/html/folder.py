@@ -40,6 +40,7 @@ from linkstore.ingest.html.chrome import (
     read_inventory,
 )
 from linkstore.ingest.html.pages import PageContent, read_html_page
+from linkstore.ingest.notes.bundles import Bundles
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
@@ -240,6 +241,7 @@ class FolderPages:
         self._files = [file for file in files if file.url not in self._redirects.stubs]
         self._own_tags = frozenset(filter(None, (self.site.page_tag(file.url) for file in self._files)))
         self._look_around()
+        self._bundles = Bundles(self._files, settings.encoding)
         self._titles = PageTitles((file.url, titles[file.url]) for file in self._files if file.url in titles)
         self._symbols: Mapping[str, Mapping[str, Sequence[str]]] = {}
 
@@ -318,7 +320,8 @@ class FolderPages:
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
         chrome = self._find_chrome(file)
         framed = chrome.digest if chrome else ""
-        settings = f"{self._salt}{known_as}{framed}{self._titles.describe(file.url)}"
+        around = f"{self._titles.describe(file.url)}{self._bundles.describe(file.page)}"
+        settings = f"{self._salt}{known_as}{framed}{around}"
         digest = xxhash.xxh3_128(settings.encode(errors="replace"))
         digest.update(content)
         return digest.hexdigest()
@@ -336,7 +339,7 @@ class FolderPages:
             known_as = (page_content.canonical if "://" in page_content.canonical else canonical,)
         page = Page(
             url=file.url,
-            title=page_content.title,
+            title=self._bundles.get_title(file.page) or page_content.title,
             base=page_content.base,
             aliases=(*file.aliases, *known_as, *old.get("", ())),
             left_out=page_content.left_out,
@@ -347,7 +350,8 @@ class FolderPages:
             disbelieved=() if canonical is None or believed else (canonical,),
         )
         chunks = make_chunks(page, page_content.blocks, self._settings.limits)
-        return add_incoming_links(chunks, {"hyperlink": old, SYMBOL: self._symbols.get(file.url, {})})
+        chunks = add_incoming_links(chunks, {"hyperlink": old, SYMBOL: self._symbols.get(file.url, {})})
+        return self._bundles.complete(chunks, file.page, self.site)
 
     def _read(self, file: PageFile, content: bytes) -> PageContent:
         if file.suffix == NOTEBOOK_SUFFIX:

@@ -131,7 +131,11 @@ def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageCo
         front = read_front_matter(block)
     except FrontMatterError as error:
         problem = str(error)
-    page = read_markdown_content(render_markdown(body), title=front.title or find_front_title(block))
+    if front.fields and not body.strip():  # a page may be known by its properties alone
+        body = f"# {front.title}\n\n{front.fields.get('description') or ''}"
+    page = read_markdown_content(
+        render_markdown(body), title=front.title or find_front_title(block), bare=bool(front.title)
+    )
     page = replace(page, metadata=front.metadata, problem=problem)
     return replace(page, replaced=text.replaced, guessed=text.guessed)
 

@@ -25,6 +25,7 @@ from linkstore.ingest.documents import Claims
 from linkstore.ingest.files import Listing, PageFile, list_pages, open_folder, quote_path
 from linkstore.ingest.html.folder import read_file_content, read_file_titles
 from linkstore.ingest.html.pages import decode_page
+from linkstore.ingest.notes.bundles import Bundles
 from linkstore.ingest.notes.frontmatter import (
     LONGEST_FRONT_MATTER,
     NO_FRONT_MATTER,
@@ -125,6 +126,7 @@ class VaultNotes:
         self.site: Final = settings.make_site(settings.bases or ())
         self._claims = Claims(settings.claims, settings.bases or ())
         self._titles = PageTitles(read_file_titles(self._files, settings.encoding))
+        self._bundles = Bundles(self._files, settings.encoding)
         self._routes = Routes()
         self._notes = NoteIndex((), {})
         self._salt = hash_values(settings.limits, settings.encoding, settings.claims)
@@ -187,7 +189,8 @@ class VaultNotes:
         )
         leads = sorted(map(str, targets))
         known_as = (file.url, file.aliases, self._routes.get_published(file.page))
-        state = f"{self._salt}{known_as}{leads}{self._titles.describe(file.url)}\0{text}"
+        around = f"{self._titles.describe(file.url)}{self._bundles.describe(file.page)}"
+        state = f"{self._salt}{known_as}{leads}{around}\0{text}"
         return xxhash.xxh3_128(state.encode(errors="replace")).hexdigest()
 
     def _chunks(self, file: PageFile, front: FrontMatter, body: DecodedText) -> list[Chunk]:
@@ -204,7 +207,7 @@ class VaultNotes:
         believed = {url: self._claims.trusts(self.site.page_tag(url) or "") for url in urls}
         page = Page(
             url=file.url,
-            title=content.title,
+            title=self._bundles.get_title(file.page) or content.title,
             aliases=(*file.aliases, *published, *(url for url in urls if believed[url])),
             metadata=front.metadata,
             disbelieved=tuple(self.site.page_tag(url) or url for url in urls if not believed[url]),
@@ -214,7 +217,8 @@ class VaultNotes:
         chunks = make_chunks(page, content.blocks, self._settings.limits)
         links = tuple(find_property_links(dict(front.fields), file.page, notes))
         chunks[0] = replace(chunks[0], hyperlinks=(*links, *chunks[0].hyperlinks))
-        return [_add_tags(chunk, front if chunk.index == 0 else NO_FRONT_MATTER) for chunk in chunks]
+        chunks = [_add_tags(chunk, front if chunk.index == 0 else NO_FRONT_MATTER) for chunk in chunks]
+        return self._bundles.complete(chunks, file.page, self.site)
 
 
 def _read_front(file: PageFile, encoding: str | None) -> FrontMatter:

@@ -1,0 +1,163 @@
+"""A store written as a bundle, and read again: nothing that a store keeps is lost."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from bundle_cases import BUNDLE, write
+from documented import linkstore
+from langchain_core.documents import Document
+
+from linkstore import LinkStore
+from linkstore.cli import exits
+from linkstore.core.links import LINKS_KEY, Link, get_links
+from linkstore.errors import LinkStoreError
+from linkstore.ingest import FolderSource, index
+from linkstore.ingest.notes.bundle_writer import write_bundle
+
+TEXTS = """---
+type: Note
+title: "Signs: *all* of them"
+owner: {team: data, since: 2024-01-31}
+---
+# Table {#the-table}
+
+| Column | Meaning |
+|---|---|
+| `a_b` | see [churn](metrics/churn.md), 5 < 6 & 7 |
+| c | \\| |
+
+- one [rules](policies/rules.md#rules-of-counting)
+- two * three
+
+1. first
+2. second
+
+```python
+def f():
+    return {"a": [1, 2]}
+```
+
+## Below
+
+1999. A year. [https](https://example.org/a_b(c)) and [^note] # not a heading
+
+> - [x] quoted, <b>bold</b> ~~gone~~ $x$ {{ y }} !!! note
+
+## Below
+
+The second of this name, [here](#below-1).
+"""
+
+
+def load(folder):
+    """Return the documents of a folder by id: text, metadata, links."""
+    with LinkStore() as store:
+        index(store, FolderSource(folder))
+        return {document.id: describe(document) for document in store.scan()}
+
+
+def describe(document):
+    fields = {key: value for key, value in document.metadata.items() if key != LINKS_KEY}
+    links = {(link.kind, link.tag, link.direction, link.label) for link in get_links(document)}
+    return document.page_content, fields, links
+
+
+def export(folder, out):
+    with LinkStore() as store:
+        index(store, FolderSource(folder))
+        return write_bundle(store, out)
+
+
+def test_a_bundle_that_is_written_and_read_is_the_same(tmp_path):
+    pages = {**BUNDLE, "signs.md": TEXTS, "metrics/untyped.md": "# No type\n\nA text.\n"}
+    write(tmp_path / "in", pages)
+
+    assert export(tmp_path / "in", tmp_path / "out") == len(pages)
+    assert load(tmp_path / "out") == load(tmp_path / "in")
+    fields = yaml.safe_load((tmp_path / "out/signs.md").read_text().split("---")[1])
+    assert fields == {
+        "type": "Note",
+        "title": "Signs: *all* of them",
+        "owner": {"team": "data", "since": "2024-01-31"},
+    }
+
+
+def test_notices_are_not_written(tmp_path):
+    write(tmp_path / "in", BUNDLE)
+    export(tmp_path / "in", tmp_path / "out")
+
+    assert "superseded" not in (tmp_path / "out/metrics/churn-old.md").read_text()
+
+
+def test_a_site_becomes_a_bundle_whose_links_lead_as_before(tmp_path):
+    site = {
+        "index.html": "<title>Home</title><h1>Home</h1><p>To <a href='guide/set.html#s2'>set up</a> it.</p>",
+        "guide/set.html": "<title>Set</title><h1 id='s1'>Set up</h1><p>A <a href='../'>way</a>.</p>"
+        "<h2 id='s2'>The 2nd step</h2><p>Some more words to read.</p>",
+    }
+    write(tmp_path / "in", site)
+    assert export(tmp_path / "in", tmp_path / "out") == 2
+
+    before, after = load(tmp_path / "in"), load(tmp_path / "out")
+    assert after["guide/set.md#s2"][0] == before["guide/set.html#s2"][0]
+    assert after["guide/set.md"][1]["type"] == "Page"
+    links = after["index-page.md"][2]
+    assert ("hyperlink", "/guide/set.md#s2", "out", "set up") in links
+    assert "okf_version" in (tmp_path / "out/index.md").read_text()
+
+
+def test_documents_without_pages_keep_their_typed_links(tmp_path):
+    led = Link.outgoing(kind="knows", tag="bob", label="knows", weight=0.5, data={"since": 2020})
+    named = Link.incoming(kind="knows", tag="bob")
+    documents = [
+        Document(id="p:ann", page_content="Ann is a baker.", metadata={"type": "Person"}),
+        Document(id="p/bob", page_content="Bob is a cook."),
+    ]
+    for document, link in zip(documents, (led, named), strict=True):
+        document.metadata[LINKS_KEY] = [link.to_dict()]
+    with LinkStore() as store:
+        store.add_documents(documents)
+        assert write_bundle(store, tmp_path / "out") == 2
+
+    with LinkStore() as store:
+        index(store, FolderSource(tmp_path / "out"))
+        ann, bob = sorted(
+            (document for document in store.scan() if document.metadata.get("type")),
+            key=lambda document: document.page_content.splitlines()[-1],
+        )
+        assert ann.page_content.endswith("Ann is a baker.")
+        assert led.to_dict() in [link.to_dict() for link in get_links(ann)]
+        assert named in get_links(bob)
+        assert (ann.metadata["type"], bob.metadata["type"]) == ("Person", "Document")
+
+
+@pytest.mark.parametrize("field", ["linkstore_links: 5", "linkstore_links: [{kind: a}]"])
+def test_a_page_with_links_that_are_none_is_skipped_with_the_reason(tmp_path, field):
+    page = f"---\ntype: Note\ngenerated: {{by: a/1}}\n{field}\n---\nText.\n"
+    write(tmp_path, {"a.md": page, "b.md": "Text.\n"})
+    with LinkStore() as store:
+        summary = index(store, FolderSource(tmp_path))
+
+    assert "linkstore_links" in summary.skipped["a.md"]
+
+
+def test_nothing_is_overwritten(tmp_path):
+    write(tmp_path / "in", BUNDLE)
+    write(tmp_path / "out", {"mine.txt": "keep"})
+
+    with pytest.raises(LinkStoreError, match="not empty"):
+        export(tmp_path / "in", tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_the_command_needs_the_name_of_a_folder(tmp_path):
+    write(tmp_path / "in", BUNDLE)
+    place = str(tmp_path / "kb")
+    linkstore("index", str(tmp_path / "in"), "--store", place)
+
+    code, _, err = linkstore("export", "--format", "okf", "--store", place)
+    assert (code, "--output" in err) == (exits.USAGE, True)
+    code, _, err = linkstore("export", "--format", "okf", "--store", place, "-o", str(tmp_path / "out"))
+    assert (code, err) == (0, f"wrote 7 pages to {tmp_path / 'out'}\n")
+    assert linkstore("export", "--store", place, "-o", str(tmp_path))[0] == exits.USAGE
