@@ -337,24 +337,23 @@ def make_hits(
     similarity = trail.similarity[positions]
     if parts is None:
         parts = {"similarity": similarity, "links": scores - similarity}
-    columns = {name: column.tolist() for name, column in parts.items()}
-    hits = tuple(
-        Hit(
-            document=Document(
-                id=documents[at].id, page_content=documents[at].text, metadata=documents[at].metadata
-            ),
+    shares = zip(*(column.tolist() for column in parts.values()), strict=True)
+    hits = []
+    for at, score, alike, share in zip(
+        positions.tolist(), scores.tolist(), similarity.tolist(), shares, strict=True
+    ):
+        document, path = documents[at], paths[at]
+        hit = Hit(
+            document=Document(id=document.id, page_content=document.text, metadata=document.metadata),
             score=score,
             similarity=alike,
-            depth=len(paths[at]) - 1,
-            path=Path(tuple(steps[on_path] for on_path in paths[at])),
-            contributions={name: column[row] for name, column in columns.items() if column[row]},
+            depth=len(path) - 1,
+            path=Path(tuple(map(steps.__getitem__, path))),
+            contributions={name: part for name, part in zip(parts, share, strict=True) if part},
         )
-        for row, (at, score, alike) in enumerate(
-            zip(positions.tolist(), scores.tolist(), similarity.tolist(), strict=True)
-        )
-    )
+        hits.append(hit)
     return Hits(
-        hits=hits,
+        hits=tuple(hits),
         cuts=tuple(trail.cuts),
         doubt=trail.doubt,
         least_similarity=trail.least_similarity,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
+from operator import attrgetter
 from typing import Any, Final, Required, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -81,7 +82,7 @@ class Edges:
         """Return the rows of several tables, at least one, in one."""
         if len(parts) == 1:
             return parts[0]
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS})
+        return cls(**{name: np.concatenate(list(map(attrgetter(name), parts))) for name in _COLUMNS})
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(Edges))
