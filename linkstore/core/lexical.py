@@ -134,16 +134,15 @@ def select_affordable(having: Mapping[str, int]) -> tuple[list[str], list[str]]:
     Args:
         having: For each word of the question, in order, how many documents have it.
     """
+    affordable: set[str] = set()
+    total = 0
+    for count, word in sorted(zip(having.values(), having, strict=True)):
+        total += count
+        if count and (total <= POSTINGS or not affordable):
+            affordable.add(word)
     taken: list[str] = []
     left: list[str] = []
-    total = 0
-    for word in sorted((word for word in having if having[word]), key=lambda word: (having[word], word)):
-        total += having[word]
-        (taken if total <= POSTINGS or not taken else left).append(word)
-    return restore_order(having, taken), restore_order(having, left)
-
-
-def restore_order(having: Mapping[str, int], words: Sequence[str]) -> list[str]:
-    """Return some of the words in the order of the question."""
-    chosen = set(words)
-    return [word for word in having if word in chosen]
+    for word, count in having.items():
+        if count:
+            (taken if word in affordable else left).append(word)
+    return taken, left

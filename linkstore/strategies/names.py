@@ -149,7 +149,7 @@ class QuestionNames:
                 for at, size in places:
                     named = size - self.terms[at : at + size].count(())
                     # Words stand together by chance unless they are many, or one is rare.
-                    if named >= SURE_NAME_WORDS or self.count_rarest(at, size) <= RARE:
+                    if named >= SURE_NAME_WORDS or min(self._rarest[at : at + size]) <= RARE:
                         yield Mention(at, size, _BY_LEADING_WORDS, ref)
                 break
         if self._partial:

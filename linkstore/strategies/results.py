@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -327,7 +328,7 @@ def make_hits(
     """
     arrivals = yield from find_arrivals(trail, positions)
     paths = {position: _list_path(position, arrivals) for position in positions.tolist()}
-    involved = list(dict.fromkeys(at for path in paths.values() for at in reversed(path)))
+    involved = list(dict.fromkeys(chain.from_iterable(map(reversed, paths.values()))))
     stored = yield from plans.ask(plans.Documents(refs=trail.refs[involved]))
     documents = dict(zip(involved, stored, strict=True))
     texts = LinkTexts(documents, question)

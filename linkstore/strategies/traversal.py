@@ -297,12 +297,12 @@ class Trail:
             found: The documents reached. Of their edges, those are kept that lead to one of them.
             depth: The number of hops.
         """
-        positions = np.arange(len(self.refs), len(self.refs) + len(found))
+        positions = np.arange(len(self.refs), len(self.refs) + len(found.refs))
         self.refs = np.concatenate((self.refs, found.refs))
         self.similarity = np.concatenate((self.similarity, found.similarity))
         self.weight = np.concatenate((self.weight, found.weight))
         self.score = np.concatenate((self.score, found.score))
-        self.depth = np.concatenate((self.depth, np.full(len(found), depth)))
+        self.depth = np.concatenate((self.depth, np.full(len(positions), depth)))
         if len(found.edges):
             order = np.argsort(found.refs)
             at = find_positions(found.edges.target, found.refs[order])
