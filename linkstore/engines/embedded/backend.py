@@ -116,16 +116,12 @@ class EmbeddedBackend(Backend):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
         return OpenStore(self._place, self._settings)
 
-    @property
-    def _database(self) -> Database:
-        return self._store.database
-
     def _current(self) -> Database:
         """Return the database as opened by this process."""
         if self._closed:
             place = "in memory" if self._place is None else f"at {self.folder}"
             raise StoreClosedError(f"the store {place} is closed; open it again")
-        return self._database
+        return self._store.database
 
     @as_operation
     def manifest(self) -> Manifest:
@@ -327,8 +323,9 @@ class EmbeddedBackend(Backend):
         if self._closed:
             return
         try:
-            if self._opened.pid == os.getpid() and self._place is not None and not self._database.interrupted:
-                self._store.at_close()
+            opened = self._opened
+            if opened.pid == os.getpid() and self._place is not None and not opened.database.interrupted:
+                opened.at_close()
         finally:
             self._closed = True
             if self._opened.pid == os.getpid() and self._is_owner:
