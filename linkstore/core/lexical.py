@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import filterfalse
+from collections.abc import Mapping, Sequence
+from itertools import chain, filterfalse
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -88,17 +88,19 @@ def is_number(word: str) -> bool:
     return _NUMBER.fullmatch(word) is not None
 
 
-def list_other_names(metadata: Mapping[str, Any], id: str) -> Iterator[str]:
-    """Yield the other names of a document: in :data:`OTHER_NAME_FIELDS`, and a number that ends its id.
+def list_other_names(metadata: Mapping[str, Any], id: str) -> list[str]:
+    """Return the other names of a document: in :data:`OTHER_NAME_FIELDS`, and a number that ends its id.
 
     An id that is a number is found as it is.
     """
+    names: list[str] = []
     for field in filter(metadata.__contains__, OTHER_NAME_FIELDS):
         value = metadata[field]
-        yield from (name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str))
+        names += [name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)]
     part = get_last_id_part(id)
     if part != id and is_number(part):
-        yield part
+        names.append(part)
+    return names
 
 
 def extract_document_terms(text: str, metadata: Mapping[str, Any], id: str) -> tuple[str, ...]:
@@ -107,8 +109,11 @@ def extract_document_terms(text: str, metadata: Mapping[str, Any], id: str) -> t
     Words of its other names are added that neither has, so that it is found by them; each counts once.
     """
     written = (*extract_terms(get_document_name(metadata)) * NAME_COUNTS, *extract_terms(text))
-    others = [term for name in list_other_names(metadata, id) for term in extract_terms(name)]
-    return (*written, *(term for term in dict.fromkeys(others) if term not in written)) if others else written
+    names = list_other_names(metadata, id)
+    if not names:
+        return written
+    others = dict.fromkeys(chain.from_iterable(map(extract_terms, names)))
+    return (*written, *(term for term in others if term not in written))
 
 
 def inverse_frequency(documents: int, having: int) -> float:

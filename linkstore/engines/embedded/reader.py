@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -193,8 +192,7 @@ class EmbeddedReader(Reader):
     @as_operation
     def resolve(self, fetch: Resolve) -> Ints:
         """Look the tags up in the index on tags."""
-        keys = find_groups(self._view.connection, fetch.tags)
-        return np.array(list(map(keys.get, fetch.tags, repeat(-1))), dtype=np.int64)
+        return np.array(find_groups(self._view.connection, fetch.tags), dtype=np.int64)
 
     @as_operation
     def members(self, fetch: Members) -> ReachedMembers:

@@ -47,8 +47,8 @@ WITH RECURSIVE of(name) AS (
   AND url IN (SELECT value FROM json_each(?2)) ORDER BY source, url
 """
 _FIND_GROUPS: Final = (
-    "SELECT kind, tag, link_group.key FROM json_each(?) CROSS JOIN link_group"
-    " ON kind = value ->> 0 AND tag = value ->> 1"
+    "SELECT json_group_array(key) FROM (SELECT ifnull(link_group.key, -1) AS key"
+    " FROM json_each(?) LEFT JOIN link_group ON kind = value ->> 0 AND tag = value ->> 1)"
 )
 _TOUCH: Final = (
     "INSERT INTO access SELECT document.id, ? FROM document WHERE document.id = ?"
@@ -345,10 +345,10 @@ def exchange_note(
     return value
 
 
-def find_groups(connection: apsw.Connection, groups: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """Return the keys of the link groups that exist, by kind and tag."""
-    rows = fetch_rows(connection, _FIND_GROUPS, (list(dict.fromkeys(groups)),))
-    return {(kind, tag): key for kind, tag, key in rows}
+def find_groups(connection: apsw.Connection, groups: Sequence[tuple[str, str]]) -> list[int]:
+    """Return the keys of link groups by kind and tag, -1 for one that does not exist."""
+    keys: list[int] = orjson.loads(fetch_rows(connection, _FIND_GROUPS, (list(groups),))[0][0])
+    return keys
 
 
 def read_ids(connection: apsw.Connection, keys: Ints) -> list[str]:
