@@ -140,9 +140,12 @@ class QuestionNames:
 
     def find_mentions(self, ref: int, document: plans.StoredDocument) -> Iterator[Mention]:
         """Yield the places that may name a document."""
-        for name in list_names(document.id, document.metadata):
-            for at, size in self.places.get(name, ()):
-                yield Mention(at, size, _BY_NAME, ref)
+        names = {document.id, get_last_id_part(document.id), *list_given_names(document.metadata)}
+        for words in set(map(tokenize, names)):
+            places = self.places.get(" ".join(words))
+            if places and any(map(_may_name, words)):
+                for at, size in places:
+                    yield Mention(at, size, _BY_NAME, ref)
         leading = tokenize(document.text[:LEADING])[:MAX_NAME_WORDS]
         for length in range(len(leading), 0, -1):
             if places := self.places.get(" ".join(leading[:length])):
@@ -155,10 +158,14 @@ class QuestionNames:
         if self._partial:
             yield from self._find_leading_short_name(ref, document.text, leading)
             yield from self._find_parts_of_names(ref, document)
-        there = frozenset(extract_terms(document.text) if self._naming else ())
+        if self._naming:
+            yield from self._find_rare_words(ref, document.text)
+
+    def _find_rare_words(self, ref: int, text: str) -> Iterator[Mention]:
+        there = frozenset(extract_terms(text))
         for at in self._naming:
             terms = self.terms[at]
-            if there.issuperset(terms) and _is_written_as_name(document.text, terms):
+            if there.issuperset(terms) and _is_written_as_name(text, terms):
                 yield Mention(at, 1, _BY_RARE_WORD, ref)
 
     def _find_leading_short_name(self, ref: int, text: str, leading: Sequence[str]) -> Iterator[Mention]:
@@ -390,16 +397,6 @@ def list_choices(documents: Sequence[plans.StoredDocument], type_field: str = "t
 def is_abbreviated(text: str) -> bool:
     """Say whether a text begins with what may stand before a name."""
     return _ABBREVIATION.match(text) is not None
-
-
-def list_names(id: str, metadata: Mapping[str, Any]) -> set[str]:
-    """Return the names of a document, folded: title, aliases, innermost heading, id and its last part."""
-    names: set[str] = set()
-    for name in {id, get_last_id_part(id), *list_given_names(metadata)}:
-        words = tokenize(name)
-        if any(map(_may_name, words)):
-            names.add(" ".join(words))
-    return names
 
 
 def list_given_names(metadata: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -49,8 +49,8 @@ def find_pages(refs: Ints) -> Plan[Ints]:
     groups, at = np.unique(named.group, return_inverse=True)
     tags = yield from plans.ask(plans.Tags(groups=groups))
     names = [tag.partition("#")[0] for _, tag in tags]
-    number = {name: place for place, name in enumerate(sorted(set(names)))}
-    numbers = np.array([number[name] for name in names], dtype=np.int64)
+    number = dict(zip(sorted(set(names)), count()))
+    numbers = np.array(list(map(number.__getitem__, names)), dtype=np.int64)
     pages = len(number) + np.arange(len(refs))
     np.minimum.at(pages, named.document, numbers[at])
     return pages
@@ -241,34 +241,41 @@ class LinkTexts:
         self._documents = documents
         self._condition = question.link_filter
         labels = {(link.kind, link.tag): link.label for link in question.links if link.label}
-        self._labels: dict[int, Mapping[Tag, str]] = {QUERY: labels}
-        self._data: dict[int, Mapping[Tag, LinkData]] = {QUERY: _collect_data(question.links, EVERYTHING)}
+        data = _collect_data(question.links, EVERYTHING)
+        self._read: dict[int, tuple[Mapping[Tag, str], Mapping[Tag, LinkData]]] = {QUERY: (labels, data)}
 
     def label(self, link: Tag, *ends: int) -> str | None:
         """Return the label of a link, as the first of its ends has it that has one."""
-        return next((label for end in ends if (label := self._read_labels(end).get(link))), None)
+        for end in ends:
+            labels, _ = self._read_links(end)
+            if link in labels:
+                return labels[link]
+        return None
 
     def data(self, link: Tag, *ends: int) -> LinkData:
         """Return the data of a link, as the first of its ends has it from which the link leads out."""
-        return next((data[link] for end in ends if link in (data := self._read_data(end))), None)
+        for end in ends:
+            _, data = self._read_links(end)
+            if link in data:
+                return data[link]
+        return None
 
-    def _read_labels(self, position: int) -> Mapping[Tag, str]:
-        if position not in self._labels:
+    def _read_links(self, position: int) -> tuple[Mapping[Tag, str], Mapping[Tag, LinkData]]:
+        """Return the labels and the data of a document's links."""
+        if position not in self._read:
+            metadata = self._documents[position].metadata
             labels: dict[Tag, str] = {}
-            for link in self._documents[position].metadata.get(LINKS_KEY) or ():
+            data: dict[Tag, LinkData] = {}
+            has_data = False
+            for link in metadata.get(LINKS_KEY) or ():
                 if link.get("label"):
                     labels.setdefault((link["kind"], link["tag"]), link["label"])
-            self._labels[position] = labels
-        return self._labels[position]
-
-    def _read_data(self, position: int) -> Mapping[Tag, LinkData]:
-        if position not in self._data:
-            metadata = self._documents[position].metadata
-            links: Iterable[Link] = ()
-            if any(link.get("data") for link in metadata.get(LINKS_KEY) or ()):
-                links = parse_links({LINKS_KEY: metadata[LINKS_KEY]})
-            self._data[position] = _collect_data(links, self._condition)
-        return self._data[position]
+                if link.get("data"):
+                    has_data = True
+            if has_data:
+                data = _collect_data(parse_links({LINKS_KEY: metadata[LINKS_KEY]}), self._condition)
+            self._read[position] = labels, data
+        return self._read[position]
 
 
 def _collect_data(links: Iterable[Link], condition: Condition) -> dict[Tag, LinkData]:

@@ -116,6 +116,10 @@ class EmbeddedBackend(Backend):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
         return OpenStore(self._place, self._settings)
 
+    @property
+    def _database(self) -> Database:
+        return self._store.database
+
     def _current(self) -> Database:
         """Return the database as opened by this process."""
         if self._closed:
@@ -323,9 +327,8 @@ class EmbeddedBackend(Backend):
         if self._closed:
             return
         try:
-            opened = self._opened
-            if opened.pid == os.getpid() and self._place is not None and not opened.database.interrupted:
-                opened.at_close()
+            if self._opened.pid == os.getpid() and self._place is not None and not self._database.interrupted:
+                self._store.at_close()
         finally:
             self._closed = True
             if self._opened.pid == os.getpid() and self._is_owner:
