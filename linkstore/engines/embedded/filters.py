@@ -139,8 +139,6 @@ class StoreView:
             side: The side of the link groups.
             entries: (m,) entries of the mirror; the reader sees their documents.
         """
-        if condition.always:
-            return self.mirror.sides[side].weight.take(entries)
 
         def judge(unknown: Ints) -> Array:
             return _judge_links(condition, side, unknown, self.mirror, self.connection)

@@ -116,7 +116,7 @@ class Column:
             self.base[start : min(stop, split)],
             self.tail[max(start - split, 0) : max(stop - split, 0)],
         ]
-        return [view for view in views if len(view)]
+        return list(filter(len, views))
 
     def rows(self, start: int, stop: int) -> Array:
         """Return rows ``start`` to ``stop``."""

@@ -238,8 +238,10 @@ class EmbeddedReader(Reader):
             passing = self._view.find_passing(fetch.filter, rows)
             filtered = len(sort_unique(rows[~passing]))  # a document in several groups counts once
             owner, entry, rows = owner[passing], entry[passing], rows[passing]
-        weight = self._view.find_weights(fetch.links, fetch.side, entry)
-        if not fetch.links.always:
+        if fetch.links.always:
+            weight = self._mirror.sides[fetch.side].weight.take(entry)
+        else:
+            weight = self._view.find_weights(fetch.links, fetch.side, entry)
             passing = weight >= 0
             filtered_links = int(np.count_nonzero(~passing))
             owner, rows, weight = owner[passing], rows[passing], weight[passing]
