@@ -19,7 +19,7 @@ WORKERS ?= 2
 DATA ?= $(LINKSTORE_EVAL_DATA)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rest test-all test-long test-lowest fuzz mutate lint format docs dist bench screenshots web cassandra clean
+.PHONY: help demo test test-model test-rest test-all test-long test-lowest fuzz mutate lint format docs dist bench screenshots web cassandra clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ test-all: test test-rest ## Run all tests, then each of the other targets in a c
 
 test-long: $(LONG) ## Run the tests with the long counts in full; REPORT=FILE writes a report, and goes on where a run stopped
 	LINKSTORE_LONG=1 LINKSTORE_REPORT="$(REPORT)" $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+test-model: $(DEV) ## Run ten tasks with a real model; MODEL is a folder with model.gguf and llama-server, or a URL
+	LINKSTORE_MODEL_PLACE="$(MODEL)" $(BIN)/python -m pytest tests/model $(ARGS)
 
 test-lowest: $(LOWEST)/.ready ## Run the tests with the lowest versions of all that linkstore needs
 	$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)

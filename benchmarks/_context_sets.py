@@ -17,7 +17,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.evaluate import GoldQuestion, read_corpus, read_questions, with_links
+from linkstore.evaluate import GoldQuestion, read_corpus, read_questions
+from linkstore.evaluate.profiling import with_links
 from linkstore.ingest import FolderSource, index
 
 _TURN: Final = re.compile(r"D:?(\d+):(\d+)")

@@ -33,9 +33,9 @@ class StandIn:
         """Answer one prompt."""
         task, shown = str(messages[0].text), str(messages[-1].text)
         if task.startswith("A library"):
-            return {"steps": []}
+            return {"search": []}
         if "the exploration has ended" in task:
-            return {"in_sources": False}
+            return {"answered": False}
         passages = {number: text for number, _, text in PASSAGE.findall(shown)}
         self._read += len(passages)
         after = PASSAGE.sub("", shown)

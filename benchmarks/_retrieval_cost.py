@@ -24,7 +24,7 @@ from usearch.index import Index
 from linkstore import LinkStore
 from linkstore.core.arrays import Floats, normalize_vector
 from linkstore.engines.bookkeeping import Backend
-from linkstore.evaluate import with_links
+from linkstore.evaluate.profiling import with_links
 from linkstore.ingest import ChunkLimits, FolderSource, index
 from linkstore.strategies import DEFAULT_STRATEGY, PageRank, Question
 

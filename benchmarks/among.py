@@ -23,8 +23,9 @@ from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.engines.embedded import EmbeddedSettings
-from linkstore.evaluate import GoldQuestion, evaluate, read_corpus, read_questions, with_links
+from linkstore.evaluate import GoldQuestion, evaluate, read_corpus, read_questions
 from linkstore.evaluate.metrics import make_strategies
+from linkstore.evaluate.profiling import with_links
 from linkstore.ingest import FolderSource, index
 
 CUTS: Final = (2, 5, 20)

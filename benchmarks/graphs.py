@@ -16,6 +16,8 @@ Run: ``python benchmarks/graphs.py --data DIR [--graph-seed 5] [--graphs org,oss
     the first 8. And how many results a question are claimed wrongly: of a query, all that are not right; a
     search claims nothing. Contenders: the queries; the default search; the tool ``search`` with the type of
     the results; langchain-graph-retriever (its Eager strategy, the same embedding), if it is installed.
+    With ``--model openai:NAME --base-url URL``, queries that a model writes for every n-th question, at most
+    ``--most`` of them, and those of its first try.
     ``--by-category`` shows each category apart, ``--show N`` the first wrong answers.
 """
 
@@ -35,7 +37,9 @@ from _report import add_data, add_output, listed
 from langchain_core.documents import Document
 
 from linkstore import LinkStore
-from linkstore.agents import graph_tools
+from linkstore.agents import ask_graph, graph_tools
+from linkstore.agents.chat_models import chat_model
+from linkstore.agents.graph_questions import GraphReply
 from linkstore.embeddings import get_embedding
 from linkstore.errors import LinkStoreError
 from linkstore.store import Relation, Schema
@@ -103,6 +107,9 @@ def main() -> None:
     parser.add_argument("--graphs", help="some of the files, by name (default all that have questions)")
     parser.add_argument("--embedding", default="wordllama", help="default wordllama")
     parser.add_argument("--by-category", action="store_true", help="a row for each category")
+    parser.add_argument("--model", help="a chat model that writes queries, such as openai:qwen")
+    parser.add_argument("--base-url", help="where the server of the model listens")
+    parser.add_argument("--most", type=int, default=25, help="questions asked of the model (default 25)")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print the first N wrong answers")
     add_output(parser)
     options = parser.parse_args()
@@ -134,7 +141,7 @@ def _measure(graph: Dom, options: argparse.Namespace) -> Iterator[dict[str, Any]
     with LinkStore.open(":memory:", get_embedding(options.embedding)) as store:
         store.schema.set(graph.schema)
         store.add_documents(graph.docs)
-        for name, contender in _make_contenders(store, graph).items():
+        for name, contender in _make_contenders(store, graph, options).items():
             answers = [(question, contender(question)) for question in graph.questions]
             asked = [(question, answer) for question, answer in answers if answer is not None]
             groups = {"": asked}
@@ -168,7 +175,7 @@ def _score(answers: Sequence[tuple[GraphQuestion, Answer]]) -> dict[str, float]:
     }
 
 
-def _make_contenders(store: LinkStore, graph: Dom) -> dict[str, Contender]:
+def _make_contenders(store: LinkStore, graph: Dom, options: argparse.Namespace) -> dict[str, Contender]:
     tool: Any = next(tool for tool in graph_tools(store, about=graph.about) if tool.name == "search")
     contenders: dict[str, Contender] = {
         "queries written by hand": _ask_by_query(store),
@@ -178,6 +185,9 @@ def _make_contenders(store: LinkStore, graph: Dom) -> dict[str, Contender]:
         ),
         "tool search, result type said": _ask_by_tool(tool, graph),
     }
+    if options.model:
+        step = max(1, len(graph.questions) // options.most)
+        contenders |= _ask_by_model(store, graph.questions[::step], options.model, options.base_url)
     try:
         contenders["langchain-graph-retriever"] = _ask_by_peer(store, graph)
     except ImportError:
@@ -197,6 +207,28 @@ def _ask_by_query(store: LinkStore) -> Contender:
         return answer.ids, True
 
     return ask
+
+
+def _ask_by_model(
+    store: LinkStore, questions: Sequence[GraphQuestion], model: str, base_url: str | None
+) -> dict[str, Contender]:
+    """Ask a model for queries; those that it wrote at its first try are a row of their own."""
+    chat = chat_model(model, base_url=base_url)
+    replies: dict[str, GraphReply] = {}
+
+    def ask(question: GraphQuestion) -> Answer | None:
+        if question not in questions:
+            return None
+        if question.text not in replies:
+            replies[question.text] = ask_graph(store, question.text, chat)
+        answer = replies[question.text].answer
+        return (answer.ids if answer else ()), True
+
+    def ask_once(question: GraphQuestion) -> Answer | None:
+        answer = ask(question)
+        return ((), True) if answer is not None and replies[question.text].tries > 1 else answer
+
+    return {"queries by the model": ask, "of these, at the first try": ask_once}
 
 
 def _ask_by_tool(tool: Any, graph: Dom) -> Contender:

@@ -27,7 +27,8 @@ from page_questions import read_page_questions
 
 from linkstore import LinkStore
 from linkstore.embeddings.encoder import Encoder
-from linkstore.evaluate import estimate_lexical_weight, read_corpus, read_questions, with_links
+from linkstore.evaluate import estimate_lexical_weight, read_corpus, read_questions
+from linkstore.evaluate.profiling import with_links
 from linkstore.ingest import FolderSource, index
 from linkstore.strategies import PageRank
 

@@ -46,7 +46,8 @@ from linkstore.agents.steps import ReadingSources, ReadingStep
 from linkstore.context import counter_of
 from linkstore.embeddings import get_embedding
 from linkstore.errors import AgentError, EvaluationError, LinkStoreError
-from linkstore.evaluate import GoldQuestion, read_corpus, read_questions, with_links
+from linkstore.evaluate import GoldQuestion, read_corpus, read_questions
+from linkstore.evaluate.profiling import with_links
 from linkstore.evaluate.running import find_gold_units
 
 sys.path.insert(1, str(Path(__file__).parents[1] / "tests" / "support"))
@@ -56,6 +57,8 @@ from scripted_model import ScriptedChatModel
 CUTS = (5, 10, 20)
 SETS = ("hotpotqa_train", "musique_train", "ottqa_links")
 SHORT = " Answer in as few words as possible."
+CONTEXT = 128_000
+"""Tokens of the context of a stand-in."""
 HITS = 5
 """Passages in the prompt of plain retrieval."""
 PLAIN = "Answer the question from the passages only. If they do not have the answer, say: not in the sources."
@@ -116,10 +119,16 @@ def measured(
         budget = Budget(steps=200)
         model = ScriptedChatModel(script=lead(question, number, numbered))
         sources = ReadingSources(
-            store=store, facts=facts, model=OutputModel(model), budget=budget, counter=counter_of(None)
+            store=store,
+            facts=facts,
+            model=OutputModel(model),
+            budget=budget,
+            counter=counter_of(None),
+            context=CONTEXT,
+            first=0,
         )
         with noting_numbers(numbered):
-            reader = GraphReader(compile_graph(sources), facts, budget, owned=False)
+            reader = GraphReader(sources, compile_graph(sources), owned=False)
             answer = reader.invoke(question.question)
         found = [hit.document.id or "" for hit in store.search(question.question, k=max(CUTS))]
         result.add(frozenset(question.gold), answer, found)

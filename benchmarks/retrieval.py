@@ -28,15 +28,9 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
 from linkstore.embeddings import get_embedding
-from linkstore.evaluate import (
-    Evaluation,
-    GoldQuestion,
-    evaluate,
-    read_corpus,
-    read_questions,
-    with_links,
-)
+from linkstore.evaluate import Evaluation, GoldQuestion, evaluate, read_corpus, read_questions
 from linkstore.evaluate.metrics import STRATEGIES, make_strategies
+from linkstore.evaluate.profiling import with_links
 from linkstore.ingest import FolderSource, index
 from linkstore.strategies import PageRank, Strategy
 

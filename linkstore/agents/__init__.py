@@ -2,6 +2,7 @@
 
 :func:`index_facts` extracts atomic facts and key elements from the chunks of a store.
 :func:`graph_reader` makes the agent, which needs the extra ``agents``.
+:class:`TypedGraphExtractor` makes a typed graph from texts.
 """
 
 import lazy_loader

@@ -13,12 +13,9 @@ from linkstore.core.hit_graph import GraphEdge, GraphNode, HitGraph
 
 ANSWERED: Final = "answered"
 NOT_IN_SOURCES: Final = "not in the sources"
-UNSUPPORTED: Final = "unsupported"
-OUT_OF_BUDGET: Final = "out of budget"
+PARTLY: Final = "partly"
 _NO_ANSWER: Final = {
     NOT_IN_SOURCES: "The sources do not answer this.",
-    UNSUPPORTED: "No statement of the model's answer cites what was read.",
-    OUT_OF_BUDGET: "The budget was used up before an answer was written.",
     "": "The reading has not ended.",
 }
 
@@ -63,21 +60,20 @@ class Answer:
 
     Args:
         question: As it was asked.
-        outcome: ``answered``; ``not in the sources``; ``unsupported``, if no statement of the model cites
-            what was read; ``out of budget``, if it leaves no room for the answer; empty while a reading is
-            not at its end.
-        statements: The answer, each part with what it rests on; empty unless it is ``answered``.
+        outcome: ``answered``; ``partly``, if something is missing; ``not in the sources``, if no statement is
+            left that the passages which it cites can have said; empty while a reading is not at its end.
+        statements: The answer, each part with what it rests on; empty if it is not in the sources.
         stopped: The budget that ended the exploration early: ``steps``, ``tokens``, ``seconds``, or empty.
             The statements are then the best answer from what was read.
-        analysis: How the notes answer the question, or what is missing; may be empty.
-        plan: What was to be found out, in order.
+        plan: What was missing after the first call, as searches.
         notebook: The notes, in order. ``P1`` is the first of ``shown``.
         shown: Ids of the chunks that the model was shown, whole or in part, in order.
         explored: Key elements whose facts were read, in order.
         read: Ids of the chunks that were read, in order.
         actions: All actions, in order.
         ways: What led to each chunk (``chunk:…``) and key element (``element:…``) that was chosen.
-        refused: How many ``elements``, ``chunks`` and ``citations`` the model invented.
+        refused: How many ``elements``, ``chunks`` and ``citations`` the model invented, and how many
+            ``statements`` have names or numbers that what they cite lacks.
         malformed: How many outputs of the model were malformed.
         steps: Calls of the model.
         prompt_tokens: Tokens that were sent.
@@ -90,7 +86,6 @@ class Answer:
     outcome: str
     statements: tuple[AnswerStatement, ...] = ()
     stopped: str = ""
-    analysis: str = ""
     plan: tuple[str, ...] = ()
     notebook: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
@@ -142,9 +137,9 @@ class Answer:
         lines += [f"note: {note}" for note in self.notebook]
         lines += [f"P{self.shown.index(id) + 1}: {id}" for id in self.read]
         lines += [f"stopped: the budget of {self.stopped} was used up"] if self.stopped else []
-        lines += [
-            f"refused: {count} {sort} that were not shown" for sort, count in sorted(self.refused.items())
-        ]
+        for sort, count in sorted(self.refused.items()):
+            why = "are not in what they cite" if sort == "statements" else "were not shown"
+            lines.append(f"refused: {count} {sort} that {why}")
         lines += (
             [f"malformed: {format_count(self.malformed, 'output')} of the model"] if self.malformed else []
         )

@@ -16,6 +16,7 @@ from linkstore.agents.facts import (
     CHUNK_KEY,
     FACT_SOURCE,
     KEY_ELEMENT,
+    MOST_ELEMENTS,
     ElementNames,
     Extracted,
     Fact,
@@ -31,7 +32,8 @@ from linkstore.agents.facts import (
     read_place,
 )
 from linkstore.agents.lookups import settle_elements
-from linkstore.agents.model_calls import MalformedOutput, OutputModel
+from linkstore.agents.model_calls import MOST_CONCURRENT, MalformedOutput, OutputModel
+from linkstore.agents.outputs import add_fields
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require_having
 from linkstore.core.calls import Operation, arun, call, call_engine, run, run_in_thread
@@ -267,10 +269,11 @@ def _prepare_indexing(
         yield _index(store, facts, extractor, variants, dry_run)
 
 
-MOST_CONCURRENT: Final = 8
+MOST_FACTS: Final = 60
+"""Facts of a chunk."""
 LONGEST_FACT: Final = 2_000
 """Characters of a fact. What is longer is malformed: a passage, or a model that repeats itself."""
-_PROMPT_VERSION: Final = 1
+_PROMPT_VERSION: Final = 3
 """Raised when the prompt changes, so that facts are extracted anew."""
 _INSTRUCTIONS: Final = """\
 Break a passage into atomic facts, for an index that finds passages by what they say.
@@ -279,7 +282,7 @@ An atomic fact is the smallest statement that makes sense on its own, to somebod
 passage it is from. Write each as one short sentence, in the language of the passage. Replace every pronoun,
 and every phrase such as "the company" or "the original score", by the name that it stands for; leave the
 fact out if you are not sure which. The title says what the passage is about. If its name could be taken for
-something else, keep what tells it apart: "Joan of Arc (the film) is a landmark of cinema". Keep names,
+something else, keep what tells it apart, as in NAME (the film). Keep names,
 numbers and dates as they are written. Cover everything that the passage states, in its order. Add nothing
 that it does not state.
 
@@ -307,13 +310,17 @@ class ExtractedFact(BaseModel):
     fact: Annotated[str, AfterValidator(_check_fact)] = Field(
         description="One short sentence that makes sense on its own."
     )
-    key_elements: list[str] = Field(description="Its essential names, nouns, verbs and adjectives.")
+    key_elements: list[str] = Field(
+        default_factory=list,
+        max_length=MOST_ELEMENTS,
+        description="Its essential names, nouns, verbs and adjectives.",
+    )
 
 
 class ExtractedFacts(BaseModel):
     """The atomic facts of a passage."""
 
-    facts: list[ExtractedFact]
+    facts: list[ExtractedFact] = Field(max_length=MOST_FACTS, description="All facts, in order.")
 
 
 class ModelExtractor:
@@ -347,7 +354,8 @@ class ModelExtractor:
 
     def prompt_tokens(self, chunks: Sequence[Document]) -> int:
         """Count the tokens of all prompts, by the tokenizer of Llama 2."""
-        texts = [str(message.text) for chunk in chunks for message in _make_extraction_prompt(chunk)]
+        prompts = (add_fields(_make_extraction_prompt(chunk), ExtractedFacts) for chunk in chunks)
+        texts = [str(message.text) for prompt in prompts for message in prompt]
         return sum(counter_of(None).count(texts))
 
     def extract(self, chunks: Sequence[Document]) -> list[Extracted]:
@@ -359,22 +367,12 @@ class ModelExtractor:
         return await arun(self._extract_all(chunks))
 
     def _extract_all(self, chunks: Sequence[Document]) -> Operation[list[Extracted]]:
-        outputs = yield from self._request(chunks)
-        again = [at for at, output in enumerate(outputs) if isinstance(output, MalformedOutput)]
-        if again:
-            second = yield from self._request([chunks[at] for at in again])
-            for at, output in zip(again, second, strict=True):
-                outputs[at] = output
-        return [_read_extraction(chunk, output) for chunk, output in zip(chunks, outputs, strict=True)]
-
-    def _request(
-        self, chunks: Sequence[Document]
-    ) -> Operation[list[ExtractedFacts | MalformedOutput | Exception]]:
         prompts = [_make_extraction_prompt(chunk) for chunk in chunks]
         replies = yield from self._model.request(
             ExtractedFacts, prompts, max_concurrency=self._max_concurrency
         )
-        return [reply if isinstance(reply, Exception) else reply.output for reply in replies]
+        outputs = (reply if isinstance(reply, Exception) else reply.output for reply in replies)
+        return [_read_extraction(chunk, output) for chunk, output in zip(chunks, outputs, strict=True)]
 
 
 def _make_extraction_prompt(chunk: Document) -> list[BaseMessage]:
@@ -401,7 +399,7 @@ def _read_extraction(chunk: Document, found: ExtractedFacts | MalformedOutput | 
         case MalformedOutput(problem):
             return Failed(chunk=chunk.id or "", reason=f"the model's output was malformed twice: {problem}")
         case error:
-            return Failed(chunk=chunk.id or "", reason=f"the model failed: {error}")
+            return Failed(chunk=chunk.id or "", reason=f"{error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -164,7 +164,12 @@ def find_doubt(fact: str, chunk: Document) -> str:
     A word counts as a name if it has a capital and does not begin the fact. Words are compared by their
     beginnings, so that "Norwegian" is not missed in a chunk that says "Norway", and numbers without signs.
     """
-    text = fold(" ".join([*read_place(chunk.metadata), chunk.page_content]))
+    return find_missing_name(fact, " ".join([*read_place(chunk.metadata), chunk.page_content]))
+
+
+def find_missing_name(fact: str, source: str) -> str:
+    """Return the first name or number in a fact that a text lacks, as :func:`find_doubt` does."""
+    text = fold(source)
     numbers = set(_list_numbers(text))
     lacking = (number for number in _list_numbers(fact) if number not in numbers)
     names = (word for word in _WORD.findall(fact)[1:] if word[0].isupper() and fold(word)[:_STEM] not in text)

@@ -7,23 +7,22 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.rate_limiters import InMemoryRateLimiter
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import ensure_config
 
 from linkstore.agents.answers import Answer, make_answer
+from linkstore.agents.chat_models import chat_model, get_context
 from linkstore.agents.fact_index import check_embeddings, fact_store
 from linkstore.agents.model_calls import OutputModel
 from linkstore.agents.state import Budget, Reading, begin_reading
-from linkstore.agents.steps import STEPS, ReadingSources, take_step
+from linkstore.agents.steps import FIRST_READ, STEPS, ReadingSources, take_step
 from linkstore.context.compiled import counter_of
-from linkstore.core.arguments import omit_none, require
-from linkstore.core.calls import arun, run, run_in_thread
+from linkstore.core.arguments import omit_none, require, require_at_least
+from linkstore.core.calls import Operation, arun, run, run_in_thread
 from linkstore.core.hit_graph import HitGraph
 from linkstore.errors import (
     AgentError,
     CapabilityError,
-    ExtractionError,
     MissingExtraError,
     StoreNotFoundError,
 )
@@ -34,35 +33,6 @@ if TYPE_CHECKING:
     from langgraph.types import Checkpointer
 
     Graph = CompiledStateGraph[Reading, None, Reading, Reading]
-
-
-def chat_model(name: str, *, rate: float | None = None) -> BaseChatModel:
-    """Make a chat model of any provider that LangChain knows.
-
-    Args:
-        name: Provider and model, such as ``openai:gpt-4.1-mini``.
-        rate: The most calls per second; default no limit.
-
-    Raises:
-        MissingExtraError: If the extra ``agents`` is not installed.
-        ExtractionError: If there is no such provider, its package or key is missing, or ``rate`` is not
-            positive.
-    """
-    require(str, "a string, such as 'openai:gpt-4.1-mini'", name=name)
-    require((int, float), "a number", **omit_none(rate=rate))
-    if rate is not None and not rate > 0:
-        raise ExtractionError(f"the rate of calls must be a number above 0, not {rate!r}")
-    try:
-        from langchain.chat_models import init_chat_model
-    except ImportError as error:
-        raise MissingExtraError("a chat model by name", "agents") from error
-    limiter = None if rate is None else InMemoryRateLimiter(requests_per_second=rate, max_bucket_size=1)
-    try:
-        return init_chat_model(name, rate_limiter=limiter)
-    except Exception as error:
-        unnamed = ":" not in name and "provider" in str(error)
-        hint = "name its provider too, as in openai:gpt-4.1-mini; " if unnamed else ""
-        raise ExtractionError(f"the chat model {name!r} cannot be used: {hint}{error}") from error
 
 
 _NODES_PER_CALL: Final = 3
@@ -83,11 +53,11 @@ class GraphReader(Runnable[str | None, Answer]):
         facts: The store of facts; None if the reader does without.
     """
 
-    def __init__(self, graph: Graph, facts: LinkStore | None, budget: Budget, owned: bool) -> None:
+    def __init__(self, sources: ReadingSources, graph: Graph, owned: bool) -> None:
         self.graph = graph
-        self.facts = facts
-        self._owned = owned
-        self._limit = _NODES_PER_CALL * budget.steps + _SLACK
+        self.facts = sources.facts
+        self._sources, self._owned = sources, owned
+        self._limit = _NODES_PER_CALL * sources.budget.steps + _SLACK
 
     def invoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
         """Answer a question, or continue a reading that was interrupted.
@@ -103,10 +73,18 @@ class GraphReader(Runnable[str | None, Answer]):
                 if the thread has no reading to continue.
             BackendError: If a storage engine fails; with a checkpointer, the reading can go on later.
         """
+        start = _make_input(input)
+        if start is not None and not self.graph.checkpointer and not kwargs:
+            # In this thread: Ctrl-C would wait for the pool of a graph.
+            return self._call_with_config(lambda _: run(self._read(start)), input, config)
         with _explain_missing(config):
-            state = self.graph.invoke(
-                _make_input(input), self._complete_config(config), **_require_whole_states(kwargs)
-            )
+            state = self.graph.invoke(start, self._complete_config(config), **_require_whole_states(kwargs))
+        return self._make_answer(state)
+
+    def _read(self, state: Reading) -> Operation[Answer]:
+        """Take one step after the other."""
+        while state["next"]:
+            state = yield from take_step(self._sources, state["next"], state)
         return self._make_answer(state)
 
     async def ainvoke(self, input: str | None, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:
@@ -228,26 +206,29 @@ def graph_reader(
     model: BaseChatModel | str,
     *,
     facts: LinkStore | None = None,
+    first: int = FIRST_READ,
     budget: Budget | None = None,
     checkpointer: Checkpointer = None,
 ) -> GraphReader:
     """Make an agent that reads a store to answer a question: GraphReader, as a LangGraph graph.
 
-    It makes a plan, chooses key elements to start from, reads their facts, then the passages that they come
-    from, their neighbours on the page, and what is linked with them, and keeps a notebook; then it answers
-    from the notebook, with citations. Without facts it searches, reads, and follows links.
+    It searches, and answers in one call if the best passages have the answer. Else it reads on, with what
+    they lack as its plan: passages, their neighbours on the page, and what is linked with them; with facts,
+    also by key elements. It keeps a notebook, and answers from that, with citations. A statement is kept if
+    what it cites has its names and numbers.
 
     Args:
         store: Holds the chunks.
-        model: A chat model with structured output, or its name, such as ``openai:gpt-4.1-mini``.
+        model: A chat model, or its name, such as ``openai:gpt-4.1-mini``.
         facts: The store of facts; default that of :func:`index_facts`, if there is one.
+        first: How many passages the first call is shown, as far as the model's context has room; 0: it only
+            plans.
         budget: What a question may cost; default 40 calls of the model.
         checkpointer: A checkpointer of LangGraph, so that readings can be interrupted and go on.
 
     Raises:
         ArgumentError: If an argument has the wrong type.
         MissingExtraError: If the extra ``agents`` is not installed.
-        AgentError: If the model has no structured output.
         ExtractionError: If a model of this name cannot be used.
         EmbeddingError: If the facts were embedded otherwise than the chunks.
 
@@ -257,6 +238,7 @@ def graph_reader(
     require_store(store=store, **omit_none(facts=facts))
     limits = Budget() if budget is None else budget
     require(Budget, "a Budget", budget=limits)
+    require_at_least(0, first=first)
     model = chat_model(model) if isinstance(model, str) else model
     asked = OutputModel(model)
     fact_index = facts
@@ -266,9 +248,15 @@ def graph_reader(
         with suppress(StoreNotFoundError, CapabilityError):
             fact_index = fact_store(store)
     sources = ReadingSources(
-        store=store, facts=fact_index, model=asked, budget=limits, counter=counter_of(None)
+        store=store,
+        facts=fact_index,
+        model=asked,
+        budget=limits,
+        counter=counter_of(None),
+        context=get_context(model),
+        first=first,
     )
-    return GraphReader(compile_graph(sources, checkpointer), fact_index, limits, owned=facts is None)
+    return GraphReader(sources, compile_graph(sources, checkpointer), owned=facts is None)
 
 
 def compile_graph(sources: ReadingSources, checkpointer: Checkpointer = None) -> Graph:
@@ -282,7 +270,7 @@ def compile_graph(sources: ReadingSources, checkpointer: Checkpointer = None) ->
     except ImportError as error:
         raise MissingExtraError("graph_reader", "agents") from error
     builder = StateGraph(Reading)
-    builder.add_edge(START, "plan")
+    builder.add_edge(START, "begin")
     for name in STEPS:
         builder.add_node(name, _make_node(sources, name))
         builder.add_conditional_edges(name, lambda state: state["next"] or END)

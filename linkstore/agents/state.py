@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict, cast, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 from linkstore.agents.facts import is_text
 from linkstore.core.arguments import require_at_least
@@ -104,17 +104,18 @@ class Reading(TypedDict):
     seconds: float
     stopped: str
     """The budget that ended the exploration: ``steps``, ``tokens``, ``seconds``, or empty."""
+    room: int
+    """Characters of passages that a prompt may have; fewer once one was too long."""
     next: str
     """The node to go to."""
     outcome: str
-    analysis: str
     statements: list[dict[str, Any]]
 
 
 def begin_reading(question: str) -> Reading:
     """Return the state in which a reading begins: all other values are empty."""
     empty = {name: (get_origin(kind) or kind)() for name, kind in get_type_hints(Reading).items()}
-    return cast("Reading", {**empty, "question": question, "next": "plan"})
+    return cast("Reading", {**empty, "question": question, "next": "begin"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,14 +151,11 @@ class Budget:
             raise StrategyError(f"seconds must be a number above 0, not {self.seconds!r}")
 
 
+LONGEST_STATEMENT: Final = 600
+"""Characters of a statement."""
+MOST_SEARCHES: Final = 4
 LONGEST_TEXT: Final = 10_000
 """Characters of a text. A longer one is malformed: all prompts that follow would carry it."""
-
-
-def _remove_defaults(schema: dict[str, Any]) -> None:
-    """Leave defaults out of a JSON schema: strict structured output of some providers refuses them."""
-    for described in schema.get("properties", {}).values():
-        described.pop("default", None)
 
 
 class Action(BaseModel):
@@ -165,8 +163,6 @@ class Action(BaseModel):
 
     A text of more than 10,000 characters is malformed, and one with a NUL character or a lone surrogate.
     """
-
-    model_config = ConfigDict(json_schema_extra=_remove_defaults)
 
     @field_validator("*")
     @classmethod
@@ -179,20 +175,33 @@ class Action(BaseModel):
         return value
 
 
-class RationalPlan(Action):
-    """What has to be found out to answer the question."""
-
-    steps: list[str] = Field(
-        description="At most 4 searches, in order, each in words that make sense alone. One may be enough."
-    )
-
-
 class CitedStatement(Action):
     """A sentence of the answer, and what it rests on."""
 
-    text: str = Field(description="One or two sentences.")
+    text: str = Field(max_length=LONGEST_STATEMENT, description="One or two sentences.")
     passages: list[str] = Field(
-        description="The numbers of the passages that say so, such as P1; at least one."
+        default_factory=list,
+        max_length=4,
+        json_schema_extra={"minItems": 1},
+        description="The numbers of the passages that say so; at least one.",
+    )
+
+
+class CitedAnswer(Action):
+    """The answer as far as the passages have it, and what they lack."""
+
+    statements: list[CitedStatement] = Field(
+        default_factory=list,
+        max_length=5,
+        description="The answer, the direct answer first; empty if the passages do not have it.",
+    )
+    search: list[str] = Field(
+        default_factory=list,
+        max_length=MOST_SEARCHES,
+        description="If not answered: short searches, of names and keywords, for what is missing.",
+    )
+    answered: bool = Field(
+        default=False, description="True if the statements are the whole answer, else false."
     )
 
 
@@ -201,7 +210,8 @@ class Decision(Action):
 
     notes: str = Field(
         default="",
-        description="What the passages just read add to the notes, with their numbers; empty if nothing.",
+        description="What the passages just read say that helps, in a sentence or two, with their numbers;"
+        " empty if nothing.",
     )
     finished: bool = Field(
         default=False,
@@ -209,30 +219,24 @@ class Decision(Action):
     )
     statements: list[CitedStatement] = Field(
         default_factory=list,
+        max_length=5,
         description="If finished: the answer, the direct answer first; empty if the passages do not have it.",
     )
     read: list[str] = Field(
         default_factory=list,
+        max_length=8,
         description="If not finished: numbers of unread passages to read next, the best first.",
     )
     sure: bool = Field(
-        default=False,
-        description="True if those in `read` certainly have what is missing. Else some more are read, too.",
+        default=False, description="True if those to read certainly have what is missing. Else more are read."
     )
     key_elements: list[str] = Field(
         default_factory=list,
+        max_length=8,
         description="If not finished: key elements of the list whose facts you want to see.",
     )
     search: list[str] = Field(
-        default_factory=list, description="If not finished: what to search for, if the lists do not have it."
-    )
-
-
-class FinalAnswer(Action):
-    """The answer to the question."""
-
-    analysis: str = Field(default="", description="How the notes answer the question, or what is missing.")
-    in_sources: bool = Field(description="False if the notes do not answer the question.")
-    statements: list[CitedStatement] = Field(
-        default_factory=list, description="The answer, the direct answer first; empty if not in the sources."
+        default_factory=list,
+        max_length=MOST_SEARCHES,
+        description="If not finished: short searches, of names and keywords, for what the lists lack.",
     )

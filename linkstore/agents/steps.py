@@ -1,14 +1,15 @@
-"""The steps of a reading: plan, search, facts, links, read, answer.
+"""The steps of a reading: begin, search, facts, links, read, answer.
 
 Each step is an operation on a copy of the state: it asks stores and model, and changes the copy. The model is
-asked to plan, and then, each time that it has read, for its notes and for what comes next: passages, key
-elements, a search, or the answer. The other steps look up what it may choose from.
+first asked to answer from the best passages, or to say what they lack. Only then it is asked, each time that
+it has read, for its notes and for what comes next: passages, key elements, a search, or the answer. The other
+steps look up what it may choose from.
 
 The method is GraphReader's (S. Li et al., 2024, https://arxiv.org/abs/2406.14550), with these differences: a
-reading begins from the hits of the store's default search, for the question and for each step of the plan,
-beside key elements; facts, linked passages and hits are shown together, in one list; the author's links are
-followed beside key elements; several passages are read at once; and where the model is not sure which to
-read, the ranking of the searches counts as well.
+reading begins from the hits of the store's default search, and plans only what they lack; facts, linked
+passages and hits are shown together, in one list; the author's links are followed beside key elements;
+several passages are read at once; and where the model is not sure which to read, the ranking of the searches
+counts as well.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, chain, islice
 from typing import Any, Final, TypeVar
 
@@ -27,18 +29,24 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel
 
 from linkstore.agents import lookups, prompts
-from linkstore.agents.answers import ANSWERED, NOT_IN_SOURCES, OUT_OF_BUDGET, UNSUPPORTED
-from linkstore.agents.facts import FACT_SOURCE, make_chunk_url, read_place
-from linkstore.agents.model_calls import CallTimeoutError, MalformedOutput, OutputModel
+from linkstore.agents.answers import ANSWERED, NOT_IN_SOURCES, PARTLY
+from linkstore.agents.facts import FACT_SOURCE, find_missing_name, make_chunk_url, read_place
+from linkstore.agents.model_calls import (
+    TRIES,
+    CallTimeoutError,
+    MalformedOutput,
+    OutputModel,
+    PromptTooLongError,
+)
+from linkstore.agents.outputs import Choices, add_fields
 from linkstore.agents.state import (
     ActionRecord,
     Budget,
     ChunkSource,
+    CitedAnswer,
     CitedStatement,
     Decision,
     ElementFacts,
-    FinalAnswer,
-    RationalPlan,
     Reading,
     ReadingCandidate,
     begin_reading,
@@ -50,19 +58,27 @@ from linkstore.core.display import format_count, make_snippet
 from linkstore.core.hits import Hits
 from linkstore.core.lexical import extract_question_terms
 from linkstore.core.plans import select_stored
-from linkstore.core.text import tokenize
-from linkstore.errors import AgentError, LinkError, LinkStoreError
+from linkstore.core.text import fold, tokenize
+from linkstore.errors import AgentError, LinkError
 from linkstore.extract.names import normalize_name
 from linkstore.store.linkstore import LinkStore
 
 Output = TypeVar("Output", bound=BaseModel)
 _LOG: Final = logging.getLogger("linkstore.reader")
-TRIES: Final = 2
-"""Output that is malformed is asked for once more."""
 MOST_FAILURES: Final = 2
 """After so many steps in a row with malformed output alone, only the answer is asked for."""
-MOST_PLANNED: Final = 4
-"""Steps of a plan."""
+NO_SEARCH: Final[Choices] = {"search": ()}
+"""The last answer has nothing to search for any more."""
+FIRST_READ: Final = 5
+"""Passages that the first call is shown, the best by the search."""
+OUTPUT_TOKENS: Final = 1_024
+"""Tokens of the context that are kept for the output."""
+TASK_TOKENS: Final = 900
+"""The same for what stands around the passages."""
+TOKEN_CHARACTERS: Final = 3
+"""Characters of a token, at least on average."""
+SMALLEST_ROOM: Final = 200
+"""Characters; where a prompt with less is too long, it is an error."""
 MOST_WANTED: Final = 3
 """Searches, and key elements, that are looked up at once."""
 READ_AT_ONCE: Final = 5
@@ -113,6 +129,8 @@ class ReadingSources:
         model: Is asked.
         budget: Of the whole reading.
         counter: Counts tokens where the model does not.
+        context: How many tokens a prompt and its output may have.
+        first: How many passages the first call is shown; 0: it only plans.
     """
 
     store: LinkStore
@@ -120,6 +138,14 @@ class ReadingSources:
     model: OutputModel
     budget: Budget
     counter: TokenCounter
+    context: int
+    first: int = FIRST_READ
+
+    @property
+    def room(self) -> int:
+        """Characters of passages that a prompt may have."""
+        tokens = self.context - min(OUTPUT_TOKENS, self.context // 4) - TASK_TOKENS
+        return min(LONGEST_READ, max(SMALLEST_ROOM, tokens * TOKEN_CHARACTERS))
 
     def count_tokens(self, messages: Sequence[BaseMessage]) -> int:
         """Count the tokens of messages."""
@@ -143,7 +169,8 @@ class ReadingStep:
 
     def __init__(self, sources: ReadingSources, state: Reading, name: str) -> None:
         self.sources, self.name = sources, name
-        self.state = begin_reading(state["question"]) if name == "plan" else deepcopy(state)
+        self.state = begin_reading(state["question"]) if name == "begin" else deepcopy(state)
+        self.state["room"] = self.state["room"] or sources.room
         self._began = time.monotonic()
 
     def seconds(self) -> float:
@@ -151,76 +178,106 @@ class ReadingStep:
         return self.state["seconds"] + time.monotonic() - self._began
 
     def ask(
-        self, schema: type[Output], messages: Sequence[BaseMessage], *, last: bool = False
+        self,
+        schema: type[Output],
+        messages: Sequence[BaseMessage],
+        *,
+        choices: Choices | None = None,
+        check: Callable[[Output], str] | None = None,
+        last: bool = False,
     ) -> Operation[Output | MalformedOutput | None]:
         """Return the model's decision, its malformed output, or None if the budget is used up before.
 
         Args:
             schema: What it may say.
             messages: What it is asked.
+            choices: The values that fields may have.
+            check: Returns what is wrong with an output.
             last: Whether this is the last call of a reading, for which the budget has left room.
-        """
-        state = self.state
-        output: Output | MalformedOutput | None = None
-        request = messages
-        for _ in range(TRIES):
-            state["stopped"] = self.find_limit(request, last=last)
-            if state["stopped"]:
-                return output
-            output = yield from self._call(schema, request, last=last)
-            if not isinstance(output, MalformedOutput):
-                state["failed"] = 0
-                state["stopped"] = "seconds" if output is None else ""
-                return output
-            correction = f"Your last output could not be used: {output.problem}\nOutput it again."
-            request = [*messages, HumanMessage(correction)]
-        state["failed"] += 1
-        return output
-
-    def find_limit(self, messages: Sequence[BaseMessage], *, last: bool) -> str:
-        """Return the budget that a call with these messages would exceed, or an empty string if none.
-
-        The answer must still be possible after it, unless it is the answer's.
-        """
-        state, budget = self.state, self.sources.budget
-        if state["steps"] + (not last) >= budget.steps:
-            return "steps"
-        if self.seconds() >= budget.seconds_for(last=last):
-            return "seconds"
-        if budget.tokens is not None:
-            closing = () if last else next(prompts.make_answer_prompts(state))
-            needed = self.sources.count_tokens(messages) + self.sources.count_tokens(closing)
-            if state["prompt_tokens"] + state["output_tokens"] + needed > budget.tokens:
-                return "tokens"
-        return ""
-
-    def _call(
-        self, schema: type[Output], messages: Sequence[BaseMessage], *, last: bool
-    ) -> Operation[Output | MalformedOutput | None]:
-        """Call the model once, and count the call. Return None if the call was not done in time.
 
         Raises:
             AgentError: If the model fails.
         """
         state, sources = self.state, self.sources
-        state["steps"] += 1
-        left = sources.budget.seconds_for(last=last) - self.seconds()
-        try:
-            [reply] = yield from sources.model.request(schema, [messages], seconds=left)
-        except CallTimeoutError:
-            state["prompt_tokens"] += sources.count_tokens(messages)
+        asked = add_fields(messages, schema, choices)
+        state["stopped"] = self.find_limit(asked, last=last)
+        if state["stopped"]:
             return None
-        if isinstance(reply, LinkStoreError):
-            raise reply
+        left = sources.budget.seconds_for(last=last) - self.seconds()
+        tries = 1 if self.find_limit([*asked, *asked], last=last, calls=TRIES) else TRIES
+        try:
+            [reply] = yield from sources.model.request(
+                schema, [messages], choices=choices, check=check, tries=tries, seconds=left
+            )
+        except CallTimeoutError:
+            state["steps"] += 1
+            state["prompt_tokens"] += sources.count_tokens(asked)
+            state["failed"], state["stopped"] = 0, "seconds"
+            return None
         if isinstance(reply, Exception):
-            raise AgentError(
-                f"the model failed when it was asked for a {schema.__name__}: {reply};"
-                " with a checkpointer, invoke the reader with None and the same thread_id to go on"
-            ) from reply
-        state["prompt_tokens"] += reply.prompt_tokens or sources.count_tokens(messages)
+            raise reply
+        state["steps"] += reply.calls
+        state["prompt_tokens"] += reply.prompt_tokens or reply.calls * sources.count_tokens(asked)
         state["output_tokens"] += reply.output_tokens or sum(sources.counter.count([reply.text]))
-        state["malformed"] += isinstance(reply.output, MalformedOutput)
+        state["malformed"] += reply.malformed
+        state["failed"] = state["failed"] + 1 if isinstance(reply.output, MalformedOutput) else 0
         return reply.output
+
+    def shrink(self, reading: Sequence[Document]) -> bool:
+        """Make the room for passages half of what was too long, and say whether any is left."""
+        shown = sum(len(_get_part(self.state, document)) for document in reading)
+        self.state["room"] = min(self.state["room"], shown) // 2
+        return self.state["room"] >= SMALLEST_ROOM
+
+    def load_texts(self) -> Operation[dict[str, str]]:
+        """Return the passages that were read, each with title and heading."""
+        store = self.sources.store
+        documents = yield from call(store.get_by_ids, store.aget_by_ids, self.state["read"])
+        return {document.id or "": join_text(document) for document in documents}
+
+    def check_statements(
+        self, statements: Sequence[CitedStatement], texts: Mapping[str, str]
+    ) -> tuple[list[CitedStatement], str]:
+        """Return the statements with no name or number that their passages lack, and the first problem.
+
+        Names of the question may stand in any passage that was read.
+        """
+        all_texts = fold("\n".join(texts.values()))
+        asked = " ".join(
+            word for word in self.state["question"].split() if fold(word.strip("?.,!")) in all_texts
+        )
+        kept, problem = [], ""
+        for statement in statements:
+            cited = [texts[id] for id in self._find_ids(statement.passages) if id in texts]
+            missing = find_missing_name(statement.text, "\n".join([*cited, asked])) if cited else ""
+            if tokenize(statement.text) == tokenize(self.state["question"]):
+                problem = problem or "a statement repeats the question"
+            elif missing:
+                problem = problem or f"the passages that a statement cites do not have {missing!r}"
+            else:
+                kept.append(statement)
+        return kept, problem
+
+    def _find_ids(self, numbers: Iterable[str]) -> list[str]:
+        ids = {str(number): id for number, id in enumerate(self.state["shown"], 1)}
+        return [ids[text] for number in numbers if (text := _NUMBER.sub("", number).lstrip("0")) in ids]
+
+    def find_limit(self, messages: Sequence[BaseMessage], *, last: bool, calls: int = 1) -> str:
+        """Return the budget that calls with these messages would exceed, or an empty string if none.
+
+        The answer must still be possible after it, unless it is the answer's.
+        """
+        state, budget = self.state, self.sources.budget
+        if state["steps"] + calls + (not last) > budget.steps:
+            return "steps"
+        if self.seconds() >= budget.seconds_for(last=last):
+            return "seconds"
+        if budget.tokens is not None:
+            closing = add_fields(next(prompts.make_answer_prompts(state)), CitedAnswer, NO_SEARCH)
+            needed = self.sources.count_tokens([*messages, *([] if last else closing)])
+            if state["prompt_tokens"] + state["output_tokens"] + needed > budget.tokens:
+                return "tokens"
+        return ""
 
     def add_candidates(self, found: Iterable[tuple[str, str, str]], weight: float) -> list[str]:
         """Add passages to the candidates, best first, and return the ids of new ones.
@@ -301,6 +358,11 @@ class ReadingStep:
         return self.state
 
 
+def join_text(document: Document) -> str:
+    """Return the text of a passage with its title and heading."""
+    return "\n".join([*read_place(document.metadata), document.page_content])
+
+
 def _choose_next(state: Reading) -> str:
     """Return the next step, lookups before reading; an empty string after the answer."""
     if state["outcome"]:
@@ -322,18 +384,127 @@ def _normalize(name: str) -> str:
         return name
 
 
-def make_plan(step: ReadingStep) -> Operation[None]:
-    """Plan what to find out, and forget the rest of an earlier question on the same thread."""
+def begin(step: ReadingStep) -> Operation[None]:
+    """Answer from the best passages, or plan what else to find out.
+
+    Raises:
+        AgentError: If the model cannot say either.
+    """
     state = step.state
     yield from step.sources.vector(state["question"])  # refuses a blank question before the model is paid
-    made = yield from step.ask(RationalPlan, prompts.make_prompt(prompts.PLAN_TASK, state))
-    if isinstance(made, RationalPlan):
-        state["plan"] = [line for step in made.steps[:MOST_PLANNED] if (line := " ".join(step.split()))]
-    queries = {query.casefold(): query for query in [state["question"], *state["plan"]]}
-    state["queries"] = list(queries.values())
-    step.record_action(
-        "plan", [], "the question" if isinstance(made, RationalPlan) else "the question, without result"
-    )
+    state["queries"] = [state["question"]]
+    if not step.sources.first:
+        plan = {"answered": (), "statements": ()}
+        made = yield from step.ask(CitedAnswer, prompts.make_prompt(prompts.PLAN_TASK, state), choices=plan)
+        _plan(step, made.search if isinstance(made, CitedAnswer) else ())
+        return
+    yield from search(step)
+    documents = yield from _load(step, list(state["candidates"])[: step.sources.first])
+    texts: dict[str, str] = {}
+    made, reading = yield from _ask_about(step, CitedAnswer, prompts.FIRST_TASK, documents, texts, {})
+    if isinstance(made, MalformedOutput):
+        raise AgentError(f"the model's output was malformed {TRIES} times: {made.problem}")
+    if made is None:
+        if reading:
+            raise AgentError(f"the budget of {state['stopped']} was used up before anything was read")
+        state["outcome"] = NOT_IN_SOURCES
+        step.record_action(NOT_IN_SOURCES, [], "found nothing to read")
+        return
+    for document in reading:
+        _mark_as_read(state, document)
+    step.refuse("citations", len(_end(step, made.statements, texts)))
+    whole = made.answered and "statements" not in state["refused"]
+    if whole or not made.search:
+        state["outcome"] = ANSWERED if whole else PARTLY if state["statements"] else NOT_IN_SOURCES
+        step.record_action(state["outcome"], _list_cited(state), f"read {_quote_all(reading)}")
+        return
+    state["notebook"] += [
+        f"{statement['text']} [{', '.join(f'P{step.number(id)}' for id in statement['chunks'])}]"
+        for statement in state["statements"]
+    ]
+    _plan(step, made.search)
+
+
+def _plan(step: ReadingStep, searches: Sequence[str]) -> None:
+    """Take up what is to be searched for."""
+    state = step.state
+    state["plan"] = [query for text in searches if (query := " ".join(text.split()))]
+    searched = {query.casefold() for query in state["searched"]}
+    queries = {query.casefold(): query for query in [*state["queries"], *state["plan"]]}
+    state["queries"] = [query for key, query in queries.items() if key not in searched]
+    step.record_action("plan", [], "the question" if state["plan"] else "the question, without result")
+
+
+def _ask_about(
+    step: ReadingStep,
+    schema: type[Output],
+    task: str,
+    queue: Sequence[Document],
+    texts: dict[str, str],
+    choices: Choices,
+    *lists: str,
+) -> Operation[tuple[Output | MalformedOutput | None, list[Document]]]:
+    """Ask about as many of the passages as there is room for, fewer where the prompt is too long.
+
+    Args:
+        step: Which asks.
+        schema: What the model may say; with statements, which are checked.
+        task: What it is to do.
+        queue: Passages to read.
+        texts: Those that were read before, by id; those that are read are added.
+        choices: The values that fields may have.
+        lists: Further parts of the prompt.
+
+    Returns:
+        The output, None where nothing was asked; and the passages that were read.
+    """
+    state, most = step.state, len(queue)
+    while True:
+        reading = _select_batch(state, queue[:most])
+        if not reading and not any(lists):
+            return None, []
+        sources = {**texts, **{document.id or "": join_text(document) for document in reading}}
+        citable = {"passages": [f"P{step.number(id)}" for id in sources]} if sources else {"statements": ()}
+        passages = prompts.format_passages(_number_passages(step, reading))
+        request, values = prompts.make_prompt(task, state, passages, *lists), {**choices, **citable}
+        asked = add_fields(request, schema, values)
+        # The answer will name what was read, too.
+        named = HumanMessage(" ".join(f"- [P{step.number(id)}] {sources[id][:80]}" for id in sources))
+        if len(reading) > 1 and step.find_limit([*asked, named], last=False) == "tokens":
+            most = len(reading) - 1
+            continue
+        check = partial(_find_problem, step, sources)
+        try:
+            made = yield from step.ask(schema, request, choices=values, check=check)
+        except PromptTooLongError:
+            if not reading or not step.shrink(reading):
+                raise
+        else:
+            texts |= sources
+            return made, reading
+
+
+def _find_problem(step: ReadingStep, texts: Mapping[str, str], output: Any) -> str:
+    """Return what is wrong with the statements of an output, an empty string if nothing."""
+    return step.check_statements(output.statements, texts)[1]
+
+
+def _load(step: ReadingStep, ids: Sequence[str]) -> Operation[list[Document]]:
+    store = step.sources.store
+    documents = yield from call(store.get_by_ids, store.aget_by_ids, list(ids))
+    place = {id: at for at, id in enumerate(ids)}
+    return sorted(documents, key=lambda document: place[document.id or ""])
+
+
+def _number_passages(step: ReadingStep, reading: Sequence[Document]) -> list[tuple[int, dict[str, Any], str]]:
+    return [
+        (step.number(document.id or ""), document.metadata, _get_part(step.state, document))
+        for document in reading
+    ]
+
+
+def _quote_all(documents: Sequence[Document]) -> str:
+    return ", ".join(repr(document.id) for document in documents)
 
 
 def search(step: ReadingStep) -> Operation[None]:
@@ -406,40 +577,30 @@ def look_up_links(step: ReadingStep) -> Operation[None]:
 
 def read(step: ReadingStep) -> Operation[None]:
     """Read passages, show what may be read next, and let the model decide."""
-    state, store = step.state, step.sources.store
+    state = step.state
     menu = _list_candidates(state)
-    wanted = [*state["chunks"], *menu]
-    documents = yield from call(store.get_by_ids, store.aget_by_ids, wanted)
+    documents = yield from _load(step, list(dict.fromkeys([*state["chunks"], *menu])))
     there = {document.id or "": document for document in documents}
-    for id in (id for id in wanted if id not in there):
+    for id in (id for id in [*state["chunks"], *menu] if id not in there):
         state["candidates"].pop(id, None)
         if id in state["chunks"]:
             step.record_action("", [], f"{id!r} is gone")
     menu = [id for id in menu if id in there]
     lists = _format_lists(step, menu, there)
-    queue = [id for id in state["chunks"] if id in there]
-    reading = _select_batch(state, [there[id] for id in queue])
-    state["chunks"] = queue[len(reading) :]
-    if not reading and not any(lists):
-        return
-    while True:
-        passages = [
-            (step.number(document.id or ""), document.metadata, _get_part(state, document))
-            for document in reading
-        ]
-        request = prompts.make_prompt(prompts.READ_TASK, state, prompts.format_passages(passages), *lists)
-        if len(reading) < 2 or step.find_limit(request, last=False) != "tokens":
-            break
-        state["chunks"].insert(0, reading.pop().id or "")
-    made = yield from step.ask(Decision, request)
+    queue = [there[id] for id in state["chunks"] if id in there]
+    texts = yield from step.load_texts()
+    choices: dict[str, Sequence[str]] = {"read": [f"P{step.number(id)}" for id in menu]}
+    choices |= {} if state["offered"] else {"key_elements": ()}
+    asking = _ask_about(step, Decision, prompts.READ_TASK, queue, texts, choices, *lists)
+    made, reading = yield from asking
     if state["stopped"]:
         return
+    state["chunks"] = [document.id or "" for document in queue[len(reading) :]]
     state["facts"] = {}
     for document in reading:
         _mark_as_read(state, document)
-    names = ", ".join(repr(document.id) for document in reading)
-    activity = f"read {names}" if names else f"saw {format_count(len(menu), 'passage')}"
-    _decide(step, made if isinstance(made, Decision) else None, menu, activity)
+    activity = f"read {_quote_all(reading)}" if reading else f"saw {format_count(len(menu), 'passage')}"
+    _decide(step, made if isinstance(made, Decision) else None, menu, activity, texts)
 
 
 def _list_candidates(state: Reading) -> list[str]:
@@ -488,17 +649,18 @@ def _format_lists(step: ReadingStep, menu: Sequence[str], there: Mapping[str, Do
 def _select_batch(state: Reading, queue: Sequence[Document]) -> list[Document]:
     """Return the first of the passages to read that are not too long together, at least one."""
     lengths = accumulate(len(_get_part(state, document)) for document in queue[:READ_AT_ONCE])
-    fitting = sum(length <= LONGEST_READ for length in lengths)
+    fitting = sum(length <= state["room"] for length in lengths)
     return list(queue[: max(1, fitting)])
 
 
 def _get_part(state: Reading, document: Document) -> str:
     """Return the part of a passage to read next. That with the most words of the question comes first."""
     text = document.page_content
-    if len(text) <= LONGEST_PART:
+    longest = min(LONGEST_PART, state["room"])
+    if len(text) <= longest:
         return text
     words = set(tokenize(state["question"]))
-    parts = [text[at : at + LONGEST_PART] for at in range(0, len(text), LONGEST_PART)]
+    parts = [text[at : at + longest] for at in range(0, len(text), longest)]
     first = max(range(len(parts)), key=lambda at: len(words.intersection(tokenize(parts[at]))))
     at = (first + state["parts"].get(document.id or "", 0)) % len(parts)
     return f"(part {at + 1} of {len(parts)})\n{parts[at]}"
@@ -513,14 +675,16 @@ def _mark_as_read(state: Reading, document: Document) -> None:
     title = ", ".join(read_place(document.metadata))
     state["citable"][id] = ChunkSource(url=url if isinstance(url, str) else "", title=title)
     done = state["parts"].pop(id, 0) + 1
-    if done * LONGEST_PART < len(document.page_content):
+    if done * min(LONGEST_PART, state["room"]) < len(document.page_content):
         state["parts"][id] = done
         score = candidate["score"] if candidate is not None else 0.0
         how = f"{format_count(done, 'part')} of it read, there are more"
         state["candidates"][id] = ReadingCandidate(score=score, of=f"chunk:{id}", how=how, facts=[], passed=0)
 
 
-def _decide(step: ReadingStep, made: Decision | None, menu: Sequence[str], said: str) -> None:
+def _decide(
+    step: ReadingStep, made: Decision | None, menu: Sequence[str], said: str, texts: Mapping[str, str]
+) -> None:
     """Take up what the model wants: to end, or to read on and look up more.
 
     An answer that cites only passages that were shown in part, but not read, has them read first.
@@ -530,11 +694,16 @@ def _decide(step: ReadingStep, made: Decision | None, menu: Sequence[str], said:
     if decision.notes.strip():
         state["notebook"].append(decision.notes.strip())
     if decision.finished:
-        wanted = _end(step, decision.statements, in_sources=bool(decision.statements))
-    if state["outcome"]:
-        state["analysis"] = "" if state["statements"] else decision.notes.strip()
-        step.record_action(state["outcome"], _list_cited(state), said)
-        return
+        before = state["statements"]
+        unread = _end(step, decision.statements, texts)
+        if not state["statements"] and any(id in state["candidates"] for id in unread):
+            wanted, state["statements"] = list(dict.fromkeys(unread)), before
+        else:
+            step.refuse("citations", len(unread))
+            state["outcome"] = ANSWERED if state["statements"] else PARTLY if before else NOT_IN_SOURCES
+            state["statements"] = state["statements"] or before
+            step.record_action(state["outcome"], _list_cited(state), said)
+            return
     chosen = [id for id in wanted if id in state["candidates"]][:READ_AT_ONCE]
     if made is None or (chosen and not decision.sure and not decision.finished):
         chosen = _add_best(chosen, menu)
@@ -572,28 +741,21 @@ def _take_up(state: Reading, chosen: Sequence[str], elements: list[str], queries
         state["ways"].setdefault(f"element:{name}", before)
 
 
-def _end(step: ReadingStep, statements: Sequence[CitedStatement], *, in_sources: bool) -> list[str]:
-    """End the reading with an answer, keeping statements that cite passages read.
-
-    Returns:
-        Passages to read first, if no statement can be kept, and some cite passages that were not read. The
-        reading does not end then.
-    """
+def _end(step: ReadingStep, statements: Sequence[CitedStatement], texts: Mapping[str, str]) -> list[str]:
+    """Keep supported statements, and return cited passages that were not read."""
     state = step.state
+    supported, _ = step.check_statements(statements, texts)
+    step.refuse("statements", len(statements) - len(supported))
     kept: list[dict[str, Any]] = []
     unread: list[str] = []
-    for statement in statements if in_sources else ():
+    for statement in supported:
         ids = step.find_numbered("citations", statement.passages)
         read = [id for id in ids if id in state["citable"]]
         unread += [id for id in ids if id not in read]
         if read and statement.text.strip():
             kept.append({"text": statement.text.strip(), "chunks": read})
-    if not kept and any(id in state["candidates"] for id in unread) and step.name == "read":
-        return list(dict.fromkeys(unread))
-    step.refuse("citations", len(unread))
     state["statements"] = kept
-    state["outcome"] = ANSWERED if kept else UNSUPPORTED if in_sources else NOT_IN_SOURCES
-    return []
+    return unread
 
 
 def _list_cited(state: Reading) -> list[str]:
@@ -607,29 +769,43 @@ def write_answer(step: ReadingStep) -> Operation[None]:
         state["outcome"] = NOT_IN_SOURCES
         step.record_action(NOT_IN_SOURCES, [], "found nothing to read")
         return
-    stopped = state["stopped"]
-    possible = list(prompts.make_answer_prompts(state))
-    fitting = (messages for messages in possible if step.find_limit(messages, last=True) != "tokens")
-    made = yield from step.ask(FinalAnswer, next(fitting, possible[0]), last=True)
+    stopped, before = state["stopped"], state["statements"]
+    too_long: PromptTooLongError | None = None
+    texts = yield from step.load_texts()
+    check = partial(_find_problem, step, texts)
+    made: CitedAnswer | MalformedOutput | None = None
+    for messages in prompts.make_answer_prompts(state):
+        if step.find_limit(add_fields(messages, CitedAnswer, NO_SEARCH), last=True) == "tokens":
+            state["stopped"] = stopped = "tokens"
+            continue
+        try:
+            made = yield from step.ask(CitedAnswer, messages, choices=NO_SEARCH, check=check, last=True)
+        except PromptTooLongError as error:
+            too_long = error
+            continue
+        break
+    else:
+        if too_long is not None:
+            raise too_long
     if isinstance(made, MalformedOutput):
+        raise AgentError(f"the model's answer was malformed: {made.problem}")
+    if made is None and not before:
         raise AgentError(
-            f"the model's answer was malformed twice: {made.problem}; with a checkpointer, invoke the reader"
-            " with None and the same thread_id to ask for it again"
+            f"the budget of {state['stopped']} is used up, and leaves no room for an answer; allow more"
         )
-    if made is None:
-        state["outcome"] = OUT_OF_BUDGET
-        step.record_action(
-            OUT_OF_BUDGET, [], f"the budget of {state['stopped']} leaves no room for an answer"
-        )
-        return
     state["stopped"] = stopped
-    state["analysis"] = made.analysis
-    _end(step, made.statements, in_sources=made.in_sources)
-    step.record_action(state["outcome"], _list_cited(state), format_count(len(made.statements), "statement"))
+    answer = made or CitedAnswer()
+    step.refuse("citations", len(_end(step, answer.statements, texts)))
+    whole = answer.answered and bool(state["statements"])
+    state["statements"] = state["statements"] or before
+    state["outcome"] = ANSWERED if whole else PARTLY if state["statements"] else NOT_IN_SOURCES
+    step.record_action(
+        state["outcome"], _list_cited(state), format_count(len(answer.statements), "statement")
+    )
 
 
 STEPS: Final[Mapping[str, Callable[[ReadingStep], Operation[None]]]] = {
-    "plan": make_plan,
+    "begin": begin,
     "search": search,
     "facts": look_up_facts,
     "links": look_up_links,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from linkstore.cli.commands import EmbeddingOption, JsonOption, StoreOption, TextArgument
 from linkstore.cli.exits import NOT_ANSWERED, SOURCE_INCOMPLETE, USAGE, UsageError, get_exit_code
-from linkstore.cli.output import MAX_SHOWN_SECTIONS, note, print_result, show, write_json
+from linkstore.cli.output import MAX_SHOWN_SECTIONS, complain, note, print_result, show, write_json
 from linkstore.cli.query import check_question, show_results
 from linkstore.cli.stores import open_core_store, open_store
 from linkstore.core.display import format_count
-from linkstore.errors import StoreNotFoundError
+from linkstore.errors import AgentError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.agents.answers import Answer
@@ -21,10 +21,31 @@ if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
 
 _NO_MODEL = (
-    "an answer needs a chat model: give --model openai:gpt-4.1-mini and set OPENAI_API_KEY, or --model"
-    " ollama:qwen3 with a local Ollama; any provider of LangChain's init_chat_model will do, once its package"
+    "an answer needs a chat model: give --model openai:gpt-4.1-mini and set OPENAI_API_KEY, --model"
+    " ollama:qwen3 with a local Ollama, or --model openai:NAME --base-url http://127.0.0.1:8080/v1 with"
+    " another local server; any provider of LangChain's init_chat_model will do, once its package"
     " (langchain-openai, langchain-ollama) is installed. Here is what a search finds:"
 )
+_FOUND = "Here is what a search finds:"
+MethodName = Literal["json_schema", "function_calling", "json_mode", "words"]
+BaseUrlOption = Annotated[
+    str | None, typer.Option(metavar="URL", help="Where the model's server listens, as for a local one.")
+]
+TemperatureOption = Annotated[
+    float | None, typer.Option(min=0, max=2, help="Of the output; default 0 for a local server.")
+]
+MaxTokensOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Tokens of an output; default 2,048 if local.")
+]
+TimeoutOption = Annotated[
+    float | None, typer.Option(metavar="SECONDS", min=0.001, help="Of a call; default the provider's.")
+]
+ContextOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Tokens that the model takes; default: Ollama 4,096.")
+]
+MethodOption = Annotated[
+    MethodName | None, typer.Option(help="How structured output is asked for; default the provider's.")
+]
 
 
 def ask(
@@ -32,22 +53,30 @@ def ask(
     store: StoreOption,
     embedding: EmbeddingOption = None,
     model: str | None = None,
+    passages: Annotated[int, typer.Option(min=1)] = 5,
     steps: Annotated[int, typer.Option(min=1)] = 40,
     tokens: Annotated[int | None, typer.Option(min=1)] = None,
     seconds: Annotated[float | None, typer.Option(min=0.001)] = None,
     rate: float | None = None,
     price: tuple[float, float] | None = None,
+    base_url: BaseUrlOption = None,
+    temperature: TemperatureOption = None,
+    max_tokens: MaxTokensOption = None,
+    timeout: TimeoutOption = None,
+    context: ContextOption = None,
+    method: MethodOption = None,
     json: JsonOption = False,
 ) -> None:
     """Answer a question from a store.
 
-    A chat model reads: it plans, reads what the searches find, follows links, and answers with its sources,
-    or says that they do not have the answer. With --verbose each step is logged. With an index of facts
-    (linkstore facts) it also reads by facts and key elements.
+    A chat model answers from the best passages, with its sources, in one call. Where they lack the answer, it
+    reads on: it searches, follows links and keeps notes, or says that the sources do not have it. With
+    --verbose each step is logged. With an index of facts (linkstore facts) it also reads by facts.
 
     Args:
         model (NAME): Chat model, such as openai:gpt-4.1-mini or ollama:qwen3.
-        steps (N): Maximum number of calls.
+        passages (N): Passages that the first call is shown.
+        steps (N): Maximum number of calls; 1: it does not read on.
         tokens (N): Maximum number of tokens; default no limit.
         seconds (N): Maximum time; default no limit.
         rate (N): Calls of the model per second; default no limit.
@@ -55,27 +84,46 @@ def ask(
     """
     check_question(text)
     if model is None:
-        _show_passages(text, store)
+        note(_NO_MODEL)
+        with open_core_store(store) as opened_store:
+            _show_passages(text, opened_store)
         raise typer.Exit(USAGE)
-    from linkstore.agents.reader import chat_model, graph_reader
+    from linkstore.agents.chat_models import chat_model
+    from linkstore.agents.reader import graph_reader
     from linkstore.agents.state import Budget
 
-    chosen = chat_model(model, rate=rate)
+    chosen = chat_model(
+        model,
+        rate=rate,
+        base_url=base_url,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        timeout=timeout,
+        context=context,
+        method=method,
+    )
     budget = Budget(steps=steps, tokens=tokens, seconds=seconds)
     with (
         open_store(store, embedding=embedding) as opened_store,
-        graph_reader(opened_store, chosen, budget=budget) as reader,
+        graph_reader(opened_store, chosen, first=passages, budget=budget) as reader,
     ):
-        if reader.facts is None:
-            note(
-                "there are no facts of this store, so passages and links alone are read; see linkstore facts"
-            )
-        answer = reader.invoke(text)
-    cost = None if price is None else answer.compute_cost(*price)
-    if json:
-        write_json(_make_fields(answer, cost))
-    else:
-        _show_answer(answer)
+        try:
+            answer = reader.invoke(text)
+        except AgentError as error:
+            if json:
+                raise
+            complain(error.message)
+            note(_FOUND)
+            _show_passages(text, opened_store)
+            raise typer.Exit(get_exit_code(error)) from error
+        cost = None if price is None else answer.compute_cost(*price)
+        if json:
+            write_json(_make_fields(answer, cost))
+        else:
+            _show_answer(answer)
+            if answer.outcome != "answered":
+                note(_FOUND)
+                _show_passages(text, opened_store)
     calls, sent = format_count(answer.steps, "call"), format_count(answer.prompt_tokens, "token")
     spent = f"{calls}, {sent} sent and {answer.output_tokens:,} received"
     note(spent if cost is None else f"{spent}, cost {cost:.4f}")
@@ -83,14 +131,11 @@ def ask(
         raise typer.Exit(NOT_ANSWERED)
 
 
-def _show_passages(text: str, store: str) -> None:
-    """Tell that a model is needed, and show what the default search finds."""
+def _show_passages(text: str, store: CoreStore) -> None:
+    """Show what the default search finds."""
     from linkstore.strategies.pagerank import PageRank
 
-    note(_NO_MODEL)
-    with open_core_store(store) as opened_store:
-        hits = opened_store.search(text, strategy=PageRank(per_page=MAX_SHOWN_SECTIONS))
-    show_results(hits, text)
+    show_results(store.search(text, strategy=PageRank(per_page=MAX_SHOWN_SECTIONS)), text)
 
 
 def _show_answer(answer: Answer) -> None:
@@ -101,8 +146,8 @@ def _show_answer(answer: Answer) -> None:
         show(f"{' '.join(statement.text.split())} [{cited}]")
     if not answer.statements:
         show(answer.text)
-        if answer.analysis:
-            show(" ".join(answer.analysis.split()))
+    if answer.outcome == "partly":
+        note("the sources have only a part of the answer")
     if answer.stopped:
         note(f"the budget of {answer.stopped} was used up; this is what was found until then")
     if numbers:
@@ -125,6 +170,9 @@ def facts(
     model: str | None = None,
     max_concurrency: Annotated[int, typer.Option(min=1)] = 8,
     rate: float | None = None,
+    base_url: BaseUrlOption = None,
+    timeout: TimeoutOption = None,
+    method: MethodOption = None,
     dry_run: bool = False,
     report: bool = False,
     json: JsonOption = False,
@@ -142,8 +190,8 @@ def facts(
         dry_run: Count the calls and tokens that it would cost, and write nothing.
         report: Show what the index of facts has, and extract nothing.
     """
+    from linkstore.agents.chat_models import chat_model
     from linkstore.agents.fact_index import ModelExtractor, describe_facts, fact_store, index_facts
-    from linkstore.agents.reader import chat_model
 
     if report:
         with open_store(store) as opened_store:
@@ -160,7 +208,8 @@ def facts(
         return
     if model is None:
         raise UsageError("facts are extracted by a chat model; give --model, such as openai:gpt-4.1-mini")
-    extractor = ModelExtractor(chat_model(model, rate=rate), max_concurrency=max_concurrency)
+    chosen = chat_model(model, rate=rate, base_url=base_url, timeout=timeout, method=method)
+    extractor = ModelExtractor(chosen, max_concurrency=max_concurrency)
     with open_store(store) as opened_store:
         try:
             summary = index_facts(opened_store, extractor, dry_run=dry_run)

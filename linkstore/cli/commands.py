@@ -167,6 +167,7 @@ COMMANDS: Final = {
     "ask": "ask:ask",
     "context": "query:context",
     "links": "links:links",
+    "match": "match:match",
     "delete": "maintain:delete",
     "export": "export:export",
     "facts": "ask:facts",

@@ -49,7 +49,7 @@ NOTHING_TO_INDEX: Final = 9
 ALARM_FOUND: Final = 10
 """A checkup found something that needs attention."""
 NOT_ANSWERED: Final = 11
-"""The sources do not have the answer to a question, or the budget was used up before it was found."""
+"""The sources do not have the answer to a question, or only a part of it."""
 _SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a process."""
 HUNG_UP: Final = 129

@@ -97,7 +97,7 @@ def mcp(
     about: str = "",
     filter: str | None = None,
     write: bool = False,
-    max_depth: Annotated[int, typer.Option(min=0)] = 3,
+    max_depth: Annotated[int, typer.Option(min=0)] = 6,
 ) -> None:
     """Serve the tools of a store to MCP clients.
 
@@ -114,7 +114,7 @@ def mcp(
         about: What the store is about; models read it.
         filter (JSON): Filter on metadata; clients see only documents that pass.
         write: Let clients add and delete documents.
-        max_depth: Maximum number of hops of a search.
+        max_depth: Maximum number of links in a row that a tool follows.
     """
     condition = parse_json_option(filter, "--filter")
     if write and condition:
@@ -161,7 +161,7 @@ def make_tool_server(
     condition: Mapping[str, Any] | None = None,
     *,
     write: bool = False,
-    max_depth: int = 3,
+    max_depth: int = 6,
 ) -> Server[Any]:
     """Return the SDK's server of the tools of a store."""
     from linkstore.agents.mcp_server import StoreServer

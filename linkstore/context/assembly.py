@@ -10,8 +10,8 @@ import numpy as np
 
 from linkstore.context.candidates import CompilerSettings, ContextCandidates, continue_text
 from linkstore.context.compiled import Compiled, Item, OmittedHit, TokenCounter
-from linkstore.context.ordering import order_topologically, put_best_at_edges
-from linkstore.context.surroundings import MOST_HOPS, Surroundings
+from linkstore.context.ordering import find_first, order_topologically, put_best_at_edges
+from linkstore.context.surroundings import MOST_HOPS, TOPIC_KINDS, Surroundings
 from linkstore.core.arrays import Ints
 from linkstore.core.display import escape_unprintable
 from linkstore.core.hits import Hits, get_page
@@ -26,7 +26,6 @@ _MOST_EXCERPTS: Final = 8
 """Number of documents, of those that do not fit, that are tried."""
 _MOST_CELLS: Final = 100_000_000
 """Maximum number of candidates times tokens for a knapsack, whose table needs a byte for each."""
-STRUCTURE_KINDS: Final = frozenset({"section", "keyword", "entity", "mentions"})
 """Kinds of link that are on the structure of pages or on what texts have in common: they order nothing."""
 
 
@@ -257,7 +256,7 @@ class Assembly:
         """Return what is read before each, by the kinds of links among the chosen documents."""
         before: dict[str, set[str]] = {}
         for edge in self._around.links_among(chosen):
-            first = self._settings.precedence.get(edge.kind)
+            first = find_first(edge.kind, self._settings.precedence)
             if first is not None:
                 ends = (edge.source, edge.target) if first == "source" else (edge.target, edge.source)
                 before.setdefault(ends[1], set()).add(ends[0])
@@ -291,8 +290,12 @@ class Assembly:
         ]
         notes += [why for name, why in self._candidates.notes.items() if name in taken]
         if self._settings.order == "precedence":
-            kinds = {*self._settings.precedence, *self._settings.requires, *STRUCTURE_KINDS}
-            others = sorted({edge.kind for edge in self._around.links_among(taken)} - kinds)
+            kinds = {edge.kind for edge in self._around.links_among(taken)}
+            others = sorted(
+                kind
+                for kind in kinds - {*self._settings.requires, *TOPIC_KINDS}
+                if find_first(kind, self._settings.precedence) is None
+            )
             if others:
                 notes.append(
                     f"links of the kind {', '.join(others)} do not order the documents; to read their source"

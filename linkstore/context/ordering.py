@@ -20,6 +20,12 @@ PRECEDENCE: Final[Mapping[str, First]] = {
     "citation": "target",
     "requires": "target",
     "causes": "source",
+    "caused": "source",
+    "results_in": "source",
+    "resulted_in": "source",
+    "leads_to": "source",
+    "led_to": "source",
+    "precedes": "source",
     "next": "source",
     "next_turn": "source",
 }
@@ -27,6 +33,11 @@ PRECEDENCE: Final[Mapping[str, First]] = {
 earlier turn lies where they leave. Links of other kinds decide nothing."""
 
 T = TypeVar("T", bound=Hashable)
+
+
+def find_first(kind: str, precedence: Mapping[str, First]) -> First | None:
+    """Return the end of a link of this kind that is read first, also where the kind is written ``CAUSES``."""
+    return precedence.get(kind) or precedence.get(kind.lower().replace(" ", "_").replace("-", "_"))
 
 
 def order_topologically(

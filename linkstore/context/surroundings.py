@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from linkstore.context.ordering import First
+from linkstore.context.ordering import First, find_first
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints, is_member, join_equal
 from linkstore.core.filters import Condition
@@ -31,6 +31,10 @@ DEPENDENCY_SHARE: Final = 0.6
 """How much of its score a document hands on, as the walk of the default search does."""
 SEQUENCE_KINDS: Final = frozenset({"next", "next_turn"})
 """Kinds of link that say what comes next, and not what builds upon what."""
+TOPIC_KINDS: Final = frozenset(
+    {"section", "heading", "keyword", "entity", "mentions", "tag", "category", "name", "suggested"}
+)
+"""Kinds of link that say what documents have in common, or where they stand."""
 MOST_PINNED: Final = 1000
 """Maximum number of pinned documents."""
 
@@ -90,17 +94,25 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
 
     Args:
         hits: Best first.
-        precedence: Which end of a link is read first, by kind; the other end builds upon it.
+        precedence: Which end of a link is read first, by kind; the other end builds upon it. A document
+            builds upon those that its links of other kinds lead to, but for :data:`TOPIC_KINDS`, and for
+            groups of which it is on both sides.
     """
     best = [hit for hit in hits[:MOST_EXTENDED] if hit.depth]
     candidates = yield from plans.ask(plans.Find(ids=tuple(str(hit.document.id) for hit in best)))
     ids = yield from plans.ask(plans.Ids(refs=candidates.refs))
     by_id = {str(hit.document.id): hit for hit in best}
     ranked = {str(hit.document.id): hit for hit in hits}
-    sides: tuple[tuple[plans.Side, First], ...] = (("out", "target"), ("in", "source"))
-    for side, end in sides:
-        kinds = frozenset(kind for kind, first in precedence.items() if first == end) - SEQUENCE_KINDS
-        if not kinds or not len(candidates.refs):
+    leaving_groups = yield from plans.ask(plans.Groups(refs=candidates.refs, side="out"))
+    arriving_groups = yield from plans.ask(plans.Groups(refs=candidates.refs, side="in"))
+    shared = _list_pairs(leaving_groups) & _list_pairs(arriving_groups)
+    sides: tuple[tuple[plans.Side, First, Sequence[str]], ...] = (
+        ("out", "target", leaving_groups.kinds),
+        ("in", "source", arriving_groups.kinds),
+    )
+    for side, end, there in sides:
+        kinds = frozenset(kind for kind in there if _get_basis(kind, precedence) == end)
+        if not kinds:
             continue
         hop = yield from follow_links(
             candidates.refs, side, kinds=kinds, take=MOST_REQUIRED, cap=MOST_REQUIRED
@@ -113,7 +125,7 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
         stored = yield from plans.ask(plans.Documents(refs=hop.edges.target))
         tags = yield from plans.ask(plans.Tags(groups=hop.edges.group))
         for at, (document, (kind, tag)) in enumerate(zip(stored, tags, strict=True)):
-            if hop.edges.group[at] in common:
+            if hop.edges.group[at] in common or (hop.edges.source[at], hop.edges.group[at]) in shared:
                 continue
             left = by_id[ids[hop.edges.source[at]]]
             share = DEPENDENCY_SHARE / (leaving[hop.edges.source[at]] * max(1, hop.edges.size[at]))
@@ -130,6 +142,17 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
                     contributions={"link": score},
                 )
     return sorted(ranked.values(), key=lambda hit: (-hit.score, str(hit.document.id)))
+
+
+def _list_pairs(memberships: plans.Memberships) -> set[tuple[int, int]]:
+    return set(zip(memberships.document.tolist(), memberships.group.tolist(), strict=True))
+
+
+def _get_basis(kind: str, precedence: Mapping[str, First]) -> First | None:
+    """Return the end of a link of this kind upon which the other end builds."""
+    if kind in SEQUENCE_KINDS or kind in TOPIC_KINDS:
+        return None
+    return find_first(kind, precedence) or "target"
 
 
 def find_surroundings(ids: Sequence[str], requires: frozenset[str]) -> Plan[Surroundings]:

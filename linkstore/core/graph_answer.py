@@ -84,6 +84,21 @@ class GraphAnswer(Items[GraphHit]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """The document that a name means.
+
+    Args:
+        document: The document, if just one may be meant.
+        candidates: Otherwise those of which one may be meant, by id.
+        grade: How the name is that of the document or of the candidates, in words; empty without one.
+    """
+
+    document: Document | None = None
+    candidates: tuple[Document, ...] = ()
+    grade: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShortestPaths(Items[Chain]):
     """The shortest paths between two documents; its items are the chains.
 

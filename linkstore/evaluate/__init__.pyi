@@ -5,7 +5,7 @@ from .calibration import (
 from .checkup import Checkup as Checkup, examine as examine
 from .link_groups import Profile as Profile
 from .metrics import Evaluation as Evaluation, Outcome as Outcome
-from .profiling import profile as profile, with_links as with_links
+from .profiling import profile as profile
 from .running import (
     GoldQuestion as GoldQuestion,
     evaluate as evaluate,

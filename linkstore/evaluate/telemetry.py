@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from linkstore._version import __version__
 from linkstore.errors import MissingExtraError
+from linkstore.store.base import observe_searches
 from linkstore.store.linkstore import require_store
 from linkstore.strategies.observers import CompletedSearch
 
@@ -96,7 +97,7 @@ class Telemetry:
             explicit_bucket_boundaries_advisory=DOCUMENT_BUCKETS,
         )
         self._questions: Final = questions
-        self._end: Final = store.observe(self)
+        self._end: Final = observe_searches(store, self)
 
     def close(self) -> None:
         """End the observation. Closing twice is allowed."""

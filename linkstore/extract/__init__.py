@@ -2,8 +2,7 @@
 
 An extractor reads one source and returns its links. Extractors are outside the package ``linkstore``
 and are found through the entry-point group ``linkstore.extractors``; strategies never load them.
-:class:`TypedGraphExtractor` makes a typed graph from texts with a chat model. Three small protocols
-describe what the other extractors can do:
+Three small protocols describe what they can do:
 
 - :class:`LinkExtractor`: ``extract(source)``, the links of one source;
 - :class:`CorpusExtractor`: also ``observe(sources)``, for those that must see the corpus first;

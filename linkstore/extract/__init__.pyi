@@ -8,4 +8,3 @@ from .protocol import (
     extractor_names as extractor_names,
     load_extractor as load_extractor,
 )
-from .typed_graph import TypedGraphExtractor as TypedGraphExtractor

@@ -60,7 +60,9 @@ class ConversationMemory(MemorySettings):
         model: Distils and summarises; any model of LangChain. None: ``distil`` needs one, and summaries are
             extracted.
         rewriter: Rewrites questions so that they stand alone: a model, or a function of the question and the
-            last turns. None: questions stay as they are, and are searched for with what was said.
+            last turns. None: questions stay as they are, and are searched for with what was said. What a
+            model writes is used only if it is one question, keeps the user's words, and adds words of the
+            turns or names of the knowledge; if it fails, the question stays as it is.
         reranker: Scores the texts found: a function, or a cross-encoder or document compressor of LangChain;
             default none.
         entities: Gives the entities that a text mentions; default

@@ -16,9 +16,10 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
+from linkstore.agents.model_calls import MalformedOutput, OutputModel
 from linkstore.context.decay import Memory
-from linkstore.core.arguments import omit_none, require_model
-from linkstore.core.calls import Operation, call
+from linkstore.core.arguments import omit_none
+from linkstore.core.calls import Operation
 from linkstore.core.documents import HALF_LIFE_KEY
 from linkstore.core.plans import read_documents
 from linkstore.core.text import fold, split_sentences
@@ -53,13 +54,15 @@ _LONGEST_SENTENCE: Final = 240
 class DistilledNote(BaseModel):
     """A fact, an event or a rule."""
 
-    text: str = Field(min_length=1, description="One sentence that makes sense by itself.")
+    text: str = Field(min_length=1, max_length=500, description="One sentence that makes sense by itself.")
     memory: Memory = Field(
         description="semantic: a fact; episodic: something that happened; procedural: a rule to follow."
     )
-    turns: list[int] = Field(default_factory=list, description="The numbers of the turns that say it.")
+    turns: list[int] = Field(
+        default_factory=list, max_length=5, description="The numbers of the turns that say it."
+    )
     replaces: list[int] = Field(
-        default_factory=list, description="The numbers of known notes that are no longer so."
+        default_factory=list, max_length=5, description="The numbers of known notes that are no longer so."
     )
     half_life_hours: float | None = Field(
         default=None, gt=0, lt=1e8, description="After how many hours it counts half as much; null: as usual."
@@ -69,7 +72,9 @@ class DistilledNote(BaseModel):
 class DistilledNotes(BaseModel):
     """All that is worth remembering of some turns; an empty list is usual."""
 
-    notes: list[DistilledNote] = Field(default_factory=list)
+    notes: list[DistilledNote] = Field(
+        default_factory=list, max_length=20, description="What will matter later; empty if nothing."
+    )
 
 
 def distil_session(
@@ -77,8 +82,7 @@ def distil_session(
 ) -> Operation[list[Turn]]:
     """Write a model's notes on the turns of a session that have none yet."""
     chosen = memory.model if model is None else model
-    require_model("with_structured_output", chosen)
-    structured = chosen.with_structured_output(DistilledNotes)  # type: ignore[union-attr]
+    asked = OutputModel(chosen)  # type: ignore[arg-type]
     turns, notes = yield from read_session(memory, session)
     read = {id for note in notes if SUMMARY not in note.metadata for id in note.sources}
     fresh = [turn for turn in turns if turn.id not in read and has_words(turn.query)]
@@ -87,12 +91,12 @@ def distil_session(
         some = fresh[at : at + _TURNS_AT_ONCE]
         old_notes = [note for note in (*notes, *written) if SUMMARY not in note.metadata]
         messages = _make_messages(some, old_notes)
-        try:
-            output: Any = yield from call(structured.invoke, structured.ainvoke, messages)
-            distilled = DistilledNotes.model_validate(output)
-        except Exception as error:
-            raise ExtractionError(f"the model could not distil {session}: {error}") from error
-        for note in distilled.notes:
+        [reply] = yield from asked.request(DistilledNotes, [messages])
+        if isinstance(reply, Exception):
+            raise ExtractionError(f"the model could not distil {session}: {reply}") from reply
+        if isinstance(reply.output, MalformedOutput):
+            raise ExtractionError(f"the model could not distil {session}: {reply.output.problem}")
+        for note in reply.output.notes:
             sources = [some[number - 1].id for number in note.turns if 0 < number <= len(some)]
             replaced = [old_notes[number - 1].id for number in note.replaces if 0 < number <= len(old_notes)]
             kind = "semantic" if note.memory == "procedural" and not pinning else note.memory

@@ -32,7 +32,7 @@ from linkstore.memory.references import (
 )
 from linkstore.memory.search import ALONE, QueryView, TurnSearch, fuse_views, make_turn_views, make_views
 from linkstore.memory.sessions import SessionKey
-from linkstore.memory.settings import MemorySettings, ask_model, search_store
+from linkstore.memory.settings import MemorySettings, search_store
 from linkstore.memory.turns import (
     SUPERSEDES,
     Turn,
@@ -68,14 +68,6 @@ CONVERSATION_SHARE: Final = 0.5
 """The part of the budget that the conversation may take where there is knowledge as well."""
 FoundTurn = tuple[Turn, float]
 """A turn or a note, and its score."""
-_REWRITING_PROMPT: Final = """
-Rewrite the last question so that it can be understood without the conversation: replace pronouns and add
-what is left out. Change nothing else. Do not answer it. Give the question alone.
-
-{conversation}
-
-Last question: {question}
-Rewritten question:"""
 
 
 class RecallOptions(TypedDict, total=False):
@@ -260,9 +252,9 @@ def _resolve_question(
         named = name is not None and may_mean_answer(question, recent[-1].query)
         return ResolvedQuestion(text=question, depends=depends, name=name, named=named)
     if isinstance(memory.rewriter, BaseLanguageModel):
-        conversation = "\n".join(map(format_turn, recent))
-        prompt = _REWRITING_PROMPT.strip().format(conversation=conversation, question=question)
-        answer: str = yield from ask_model(memory.rewriter, prompt)
+        from linkstore.memory.rewriting import rewrite_question  # late: few memories have a rewriter
+
+        answer: str = yield from rewrite_question(memory, memory.rewriter, question, recent)
     else:
         answer = yield from call(memory.rewriter, None, question, recent)
         require(str, "a string", rewritten=answer)

@@ -149,26 +149,30 @@ class StoreBase:
             raise StoreBusyError(f"another client set {note} at the same time; try again")
         return _parse_number(note, value)
 
-    def observe(self, observer: Observer) -> Callable[[], None]:
-        """Report each search from now on to an observer, whether a method, a retriever or a tool asked it.
-
-        If the observer fails, the search goes on, and the first failure is logged.
-
-        Args:
-            observer: Such as a :class:`~linkstore.evaluate.Telemetry`, which calls this itself.
-
-        Returns:
-            A function that ends the reports. Calling it again does nothing.
-        """
-        guarded = GuardedObserver(observer)
+    def _observe(self, observer: GuardedObserver) -> Callable[[], None]:
         with self._observing:
-            self._observers = (*self._observers, guarded)
+            self._observers = (*self._observers, observer)
 
         def end() -> None:
             with self._observing:
-                self._observers = tuple(observer for observer in self._observers if observer is not guarded)
+                self._observers = tuple(other for other in self._observers if other is not observer)
 
         return end
+
+
+def observe_searches(store: StoreBase, observer: Observer) -> Callable[[], None]:
+    """Report each search from now on to an observer, whether a method, a retriever or a tool asked it.
+
+    If the observer fails, the search goes on, and the first failure is logged.
+
+    Args:
+        store: The store.
+        observer: Such as a :class:`~linkstore.evaluate.Telemetry`, which calls this itself.
+
+    Returns:
+        A function that ends the reports. Calling it again does nothing.
+    """
+    return store._observe(GuardedObserver(observer))  # noqa: SLF001 (the store's own module)
 
 
 def _parse_number(note: str, text: str | None) -> float | None:

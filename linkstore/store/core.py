@@ -75,8 +75,8 @@ class CoreStore(SearchMethods, DocumentMethods, GraphMethods):
 
     @property
     def links(self) -> StoreLinks:
-        """The links between the documents: neighbours, replacements and suggestions."""
-        return StoreLinks(self.backend)
+        """The links between the documents: neighbours, paths, replacements and suggestions."""
+        return StoreLinks(self.backend, self._max_depth)
 
     @property
     def schema(self) -> StoreSchema:

@@ -1,4 +1,4 @@
-"""The methods of a store that answer queries about typed links, and find paths."""
+"""The methods of a store that answer queries about typed links, and find documents by their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from linkstore.core.arguments import require, require_at_least, require_within
 from linkstore.core.arrays import make_unit_vector
 from linkstore.core.calls import Operation, arun, call_engine, call_plan, run
 from linkstore.core.filters import Filter, parse_filter
-from linkstore.core.graph_answer import GraphAnswer, ShortestPaths
+from linkstore.core.graph_answer import GraphAnswer, Lookup, ShortestPaths
 from linkstore.core.graph_query import Branch as Branch
 from linkstore.core.graph_query import GraphQuery as GraphQuery
 from linkstore.core.graph_query import Step as Step
@@ -18,10 +18,12 @@ from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import Backend
 from linkstore.errors import StrategyError
 from linkstore.store.base import StoreBase
+from linkstore.store.documents import as_document
 from linkstore.store.misspellings import check_vocabulary
 from linkstore.store.schema import TYPE_FIELD, VALID_FROM, VALID_UNTIL
 from linkstore.store.schema_graph import read_schema
 from linkstore.strategies.matching import MAX_NODES, MAX_SECONDS, MatchSettings, match_query
+from linkstore.strategies.resolver import resolve_name
 from linkstore.strategies.shortest import (
     DEFAULT_HUB_CAP,
     DEFAULT_MAX_NODES,
@@ -31,7 +33,7 @@ from linkstore.strategies.shortest import (
 
 
 class GraphMethods(StoreBase):
-    """Queries about typed links, and paths."""
+    """Queries about typed links, and names."""
 
     def match(
         self,
@@ -70,57 +72,50 @@ class GraphMethods(StoreBase):
         """Answer a query about typed links: see :meth:`match`."""
         return await arun(self._match(query, filter, max_nodes, seconds))
 
-    def paths(
-        self,
-        start: str,
-        end: str,
-        k: int = 3,
-        *,
-        filter: Filter | None = None,
-        max_nodes: int = DEFAULT_MAX_NODES,
-        hub_cap: int = DEFAULT_HUB_CAP,
-    ) -> ShortestPaths:
-        """Find the ``k`` shortest paths between two documents, along links and against them.
-
-        A link has a length: 1 divided by the weights of both its ends. No path passes a document twice.
+    def find(self, name: str, *, type: str | None = None, filter: Filter | None = None) -> Lookup:
+        """Find the document with an id or a name: a title, an alias, a number, or something like these.
 
         Args:
-            start: The id or a name of a document.
-            end: The id or a name of another one.
-            k: How many paths at most. Default 3.
-            filter: Only documents with such metadata exist for the search.
-            max_nodes: How many documents are looked at on the way. Default 10,000.
-            hub_cap: A link group with more documents than this on one side is not followed. Default 1,000.
+            name: The id or the name, in any case.
+            type: The type of the document. None: any.
+            filter: Only documents with such metadata may be meant.
+
+        Returns:
+            The document, if there is just one that may be meant, or else the choices: none is guessed.
 
         Raises:
-            QueryError: If no document has one of the names, or several may be meant.
+            UnknownNameError: If the recorded schema lacks the type.
             FilterError: If the filter is invalid.
-            StrategyError: If a number is invalid.
+            ArgumentError: If the name is not a string.
         """
-        return run(self._paths(start, end, k, filter, max_nodes, hub_cap))
+        return run(self._look_up(name, type, filter))
 
-    async def apaths(
-        self,
-        start: str,
-        end: str,
-        k: int = 3,
-        *,
-        filter: Filter | None = None,
-        max_nodes: int = DEFAULT_MAX_NODES,
-        hub_cap: int = DEFAULT_HUB_CAP,
-    ) -> ShortestPaths:
-        """Find the shortest paths between two documents: see :meth:`paths`."""
-        return await arun(self._paths(start, end, k, filter, max_nodes, hub_cap))
+    async def afind(self, name: str, *, type: str | None = None, filter: Filter | None = None) -> Lookup:
+        """Find the document with an id or a name: see :meth:`find`."""
+        return await arun(self._look_up(name, type, filter))
+
+    def _look_up(self, name: str, type: str | None, filter: Filter | None) -> Operation[Lookup]:
+        backend = self.backend
+        require(str, "an id or a name", name=name)
+        recorded = yield from read_schema(backend)
+        type_field = recorded.schema.type_field if recorded else TYPE_FIELD
+        scope, condition = parse_filter(filter), parse_filter(None if type is None else {type_field: type})
+        yield from check_vocabulary(backend, Vocabulary(), [condition], filter)
+        manifest = yield from call_engine(backend, backend.manifest())
+        vector = make_unit_vector(manifest.dimension or 1)
+        plan = resolve_name(name, vector, condition, type_field)
+        resolution = yield from call_plan(backend, plan, scope)
+        document = resolution.document
+        return Lookup(
+            document=None if document is None else as_document(document),
+            candidates=tuple(map(as_document, resolution.candidates)),
+            grade=resolution.grade,
+        )
 
     def _match(
         self, query: GraphQuery | Mapping[str, Any], filter: Filter | None, max_nodes: int, seconds: float
     ) -> Operation[GraphAnswer]:
         return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds)
-
-    def _paths(
-        self, start: str, end: str, k: int, filter: Filter | None, max_nodes: int, hub_cap: int
-    ) -> Operation[ShortestPaths]:
-        return answer_paths(self.backend, start, end, k, filter, self._max_depth, max_nodes, hub_cap)
 
 
 def answer_query(
@@ -175,7 +170,7 @@ def answer_paths(
     max_nodes: int = DEFAULT_MAX_NODES,
     hub_cap: int = DEFAULT_HUB_CAP,
 ) -> Operation[ShortestPaths]:
-    """Find paths within a filter: see :meth:`GraphMethods.paths`."""
+    """Find paths within a filter: see :meth:`linkstore.store.linking.StoreLinks.paths`."""
     require(str, "the id or name of a document", start=start, end=end)
     require_at_least(1, k=k, max_nodes=max_nodes, hub_cap=hub_cap)
     scope = parse_filter(filter)

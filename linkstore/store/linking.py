@@ -1,4 +1,4 @@
-"""The links between the documents of a store: read, replaced and suggested."""
+"""The links between the documents of a store: neighbours, paths, replacements and suggestions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 from linkstore.core.arguments import require, require_at_least, require_list
 from linkstore.core.calls import Operation, arun, call_engine, call_plan, run, run_in_thread
 from linkstore.core.documents import is_storable, keep_storable
+from linkstore.core.filters import Filter
+from linkstore.core.graph_answer import ShortestPaths
 from linkstore.core.links import SUGGESTED, Link, merge_links, parse_links
 from linkstore.core.plans import read_documents
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import WriteCounts
 from linkstore.errors import DocumentError, LinkError
 from linkstore.store.documents import scan_records
+from linkstore.store.graph import answer_paths
 from linkstore.store.schema_graph import check_links
 from linkstore.strategies.neighbours import Neighbours, find_neighbours
+from linkstore.strategies.shortest import DEFAULT_HUB_CAP, DEFAULT_MAX_NODES
 
 if TYPE_CHECKING:
     from linkstore.store.suggestions import LinkSuggestion
@@ -25,10 +29,11 @@ if TYPE_CHECKING:
 class StoreLinks:
     """The links between the documents of a store: ``store.links``."""
 
-    __slots__ = ("_backend",)
+    __slots__ = ("_backend", "_max_depth")
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, max_depth: int | None = None) -> None:
         self._backend = backend
+        self._max_depth = max_depth
 
     def neighbours(self, id: str) -> Neighbours:
         """Return the documents that a document links to or is linked from.
@@ -44,6 +49,48 @@ class StoreLinks:
     async def aneighbours(self, id: str) -> Neighbours:
         """Return the neighbours of a document: see :meth:`neighbours`."""
         return await arun(self._find_neighbours(id))
+
+    def paths(
+        self,
+        start: str,
+        end: str,
+        k: int = 3,
+        *,
+        filter: Filter | None = None,
+        max_nodes: int = DEFAULT_MAX_NODES,
+        hub_cap: int = DEFAULT_HUB_CAP,
+    ) -> ShortestPaths:
+        """Find the ``k`` shortest paths between two documents, along links and against them.
+
+        A link has a length: 1 divided by the weights of both its ends. No path passes a document twice.
+
+        Args:
+            start: The id or a name of a document.
+            end: The id or a name of another one.
+            k: How many paths at most. Default 3.
+            filter: Only documents with such metadata exist for the search.
+            max_nodes: How many documents are looked at on the way. Default 10,000.
+            hub_cap: A link group with more documents than this on one side is not followed. Default 1,000.
+
+        Raises:
+            QueryError: If no document has one of the names, or several may be meant.
+            FilterError: If the filter is invalid.
+            StrategyError: If a number is invalid.
+        """
+        return run(self._paths(start, end, k, filter, max_nodes, hub_cap))
+
+    async def apaths(
+        self,
+        start: str,
+        end: str,
+        k: int = 3,
+        *,
+        filter: Filter | None = None,
+        max_nodes: int = DEFAULT_MAX_NODES,
+        hub_cap: int = DEFAULT_HUB_CAP,
+    ) -> ShortestPaths:
+        """Find the shortest paths between two documents: see :meth:`paths`."""
+        return await arun(self._paths(start, end, k, filter, max_nodes, hub_cap))
 
     def replace(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> WriteCounts:
         """Replace the links of these kinds in stored documents, in one change.
@@ -141,3 +188,8 @@ class StoreLinks:
                     )
         yield from check_links(self._backend, merged)
         return (yield from call_engine(self._backend, self._backend.relink(wanted, merged)))
+
+    def _paths(
+        self, start: str, end: str, k: int, filter: Filter | None, max_nodes: int, hub_cap: int
+    ) -> Operation[ShortestPaths]:
+        return answer_paths(self._backend, start, end, k, filter, self._max_depth, max_nodes, hub_cap)

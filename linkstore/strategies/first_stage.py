@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from linkstore.core import plans
-from linkstore.core.arguments import require_at_least
 from linkstore.core.arrays import Floats, Ints, cosine_similarities, find_positions, is_member, sort_unique
 from linkstore.core.hits import Hits
 from linkstore.core.lexical import MAX_QUESTION_WORDS, POSTINGS, extract_question_terms
@@ -18,7 +17,7 @@ from linkstore.core.plans import Plan, number_equals
 from linkstore.core.text import tokenize
 from linkstore.errors import CapabilityError, StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
-from linkstore.strategies.names import NAMING_KINDS, READ, find_named_documents, leave_query
+from linkstore.strategies.names import find_named_documents, leave_query
 from linkstore.strategies.results import fetch_first_returned, make_hits
 from linkstore.strategies.traversal import (
     NO_REFS,
@@ -373,41 +372,6 @@ class Similarity(Strategy):
             refs=refs, similarity=similarity, weight=np.ones(len(refs), dtype=np.float32)
         )
         return (yield from make_hits(trail, trail.add(documents), self, question))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Named(Strategy):
-    """The documents that the query names, the surest first: see :mod:`linkstore.strategies.names`.
-
-    A query without names finds nothing. A hit's score says how surely the document is meant, in (0, 1].
-
-    Args:
-        k: Maximum number of documents to return. Default 10.
-        per_page: Has no effect.
-        cap: A name that more documents than this have is ignored. Default 3.
-    """
-
-    cap: int = 3
-
-    def __post_init__(self) -> None:
-        Strategy.__post_init__(self)
-        require_at_least(1, cap=self.cap)
-
-    def plan(self, question: Question) -> Plan[Hits]:
-        """Plan one fetch by words, one of the links that have names as tags, and the texts of candidates."""
-        trail = Trail()
-        question = replace(question, seed_filter=question.seed_filter & question.result_filter)
-        worded, unknown = yield from _search_by_words(trail, question, READ)
-        documents, _ = yield from find_named_documents(
-            trail, question, worded.document_frequency, unknown, worded.refs, NAMING_KINDS, self.k, self.cap
-        )
-        if not len(documents):
-            unclear = [f": {cut.detail}" for cut in trail.cuts if cut.reason == "name"]
-            reason = "the query names no document" + "".join(unclear[:1])
-            return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(self))
-        score = documents.weight
-        unlinked = replace(documents, weight=np.ones(len(documents), dtype=np.float32))
-        return (yield from make_hits(trail, trail.add(unlinked), self, question, score, {"name": score}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -51,6 +51,8 @@ MAX_NODES: Final = 100_000
 """How many documents a step of a query may lead to, by default."""
 MAX_SECONDS: Final = 10.0
 """For how many seconds a query follows links, by default."""
+_FEW_STARTS: Final = 500
+"""So many documents of a type are looked up before all are."""
 _MAX_LISTED: Final = 16
 """How many relations a reason lists."""
 
@@ -169,8 +171,12 @@ class _Matcher:
         tests = self._list_tests(branch.start_type, branch.where)
         if branch.start is None:
             most = self._settings.max_nodes
-            nearest = plans.Nearest(vector=self._settings.vector, k=most + 1, filter=join_tests(tests))
-            refs = (yield from plans.ask(nearest)).refs
+            # A server's index finds a few documents at once; more takes looking at all.
+            few = min(_FEW_STARTS, most + 1)
+            fetch = plans.Nearest(vector=self._settings.vector, k=few, filter=join_tests(tests))
+            refs = (yield from plans.ask(fetch)).refs
+            if len(refs) == few <= most:
+                refs = (yield from plans.ask(replace(fetch, k=most + 1))).refs
             if len(refs) > most:
                 self._note_limit(f"{walk.name} starts from more than max_nodes={most:,} documents")
             if not len(refs):

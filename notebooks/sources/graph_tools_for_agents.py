@@ -188,7 +188,7 @@ for question in ("What class does drug/Tovastatin belong to?", "Which regulation
 # Where the relations stand in texts, a model extracts them. It proposes nodes and relations, and a schema and the text
 # decide: what does not fit becomes no document, and is reported. Here a script plays the model once more.
 # %%
-from linkstore.extract import TypedGraphExtractor
+from linkstore.agents import TypedGraphExtractor
 from linkstore.store import Relation, Schema
 
 schema = Schema(

@@ -2,8 +2,8 @@
 # %% [markdown]
 # # Read with an agent
 #
-# GraphReader answers questions of several steps: it plans, reads what the searches find, follows links, keeps notes, and
-# cites what it read. With `OPENAI_API_KEY` in the environment, a model of OpenAI decides; without it, a
+# A reader answers from the best passages of a search in one call where they suffice. Else it plans what is missing, searches,
+# follows links, keeps notes, and cites what it read. Here `first=0` leaves out the first call's passages, to show the reading. With `OPENAI_API_KEY` in the environment, a model of OpenAI decides; without it, a
 # scripted model does.
 # %% [markdown]
 # ## A page of an encyclopaedia
@@ -102,7 +102,7 @@ with fact_store(store) as facts:
 # what to read next, or with the answer. Passages have numbers. A reader can only read what it was shown: if a model invents a
 # key element, this is refused.
 # %%
-from linkstore.agents.state import CitedStatement, Decision, RationalPlan
+from linkstore.agents.state import CitedAnswer, CitedStatement, Decision
 
 
 def number(messages, words: str) -> str:
@@ -134,17 +134,17 @@ WEATHER = "What is the weather in Spain?"
 CROWNED = "In which cathedral was the man crowned whom Joan met in Chinon?"
 SCRIPTS = {
     BORN: [
-        RationalPlan(steps=[BORN]),
+        CitedAnswer(search=[BORN]),
         choose("in Domrémy"),
         answer("Joan of Arc was born in Domrémy.", "Youth"),
     ],
     WEATHER: [
-        RationalPlan(steps=["weather in Spain"]),
+        CitedAnswer(search=["weather in Spain"]),
         choose("Joan of Arc", key_elements=["Spain"]),
         Decision(finished=True, notes="The page tells of Joan of Arc, and not of any weather."),
     ],
     CROWNED: [
-        RationalPlan(steps=["whom Joan met in Chinon", "the cathedral in which he was crowned"]),
+        CitedAnswer(search=["whom Joan met in Chinon", "the cathedral in which he was crowned"]),
         choose("Chinon"),
         note_and_search("She met Charles", "Chinon", "Charles crowned"),
         choose("cathedral of Reims"),
@@ -158,7 +158,7 @@ SCRIPTS = {
 # %%
 from linkstore.agents import graph_reader
 
-with graph_reader(store, model_for(SCRIPTS[BORN])) as reader:
+with graph_reader(store, model_for(SCRIPTS[BORN]), first=0) as reader:
     found = reader.invoke(BORN)
 print(found, "–", *found.citations)
 # %% [markdown]
@@ -166,16 +166,16 @@ print(found, "–", *found.citations)
 #
 # The model invents a key element, which is refused. The outcome of the reading is "not in the sources".
 # %%
-with graph_reader(store, model_for(SCRIPTS[WEATHER])) as reader:
+with graph_reader(store, model_for(SCRIPTS[WEATHER]), first=0) as reader:
     found = reader.invoke(WEATHER)
-print(found.outcome, "–", found.analysis)
+print(found.outcome, "–", *found.notebook[-1:])
 print("refused:", dict(found.refused))
 # %% [markdown]
 # ## A question of several steps
 #
 # Each step depends on what the last one found. The reader streams its steps.
 # %%
-with graph_reader(store, model_for(SCRIPTS[CROWNED])) as reader:
+with graph_reader(store, model_for(SCRIPTS[CROWNED]), first=0) as reader:
     for found in reader.stream(CROWNED):
         if found.actions:
             print(found.actions[-1]["said"])

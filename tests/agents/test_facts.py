@@ -27,7 +27,7 @@ from rule_facts import (
 from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import ModelExtractor, describe_facts, fact_index, fact_store, index_facts
+from linkstore.agents import ModelExtractor, fact_index, fact_store, index_facts
 from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
 from linkstore.agents.facts import MOST_ELEMENTS, find_doubt
 from linkstore.agents.reader import chat_model
@@ -39,6 +39,7 @@ from linkstore.errors import (
     EmbeddingError,
     ExtractionError,
     StoreNotFoundError,
+    StrategyError,
 )
 from linkstore.ingest import DocumentsSource, index
 
@@ -215,10 +216,10 @@ def test_a_report_says_how_many_facts_there_are_how_long_and_what_they_name():
     with LinkStore() as store, LinkStore() as facts:
         store.add_documents(chunks())
         index_facts(store, RuleExtractor(), facts=facts)
-        report = describe_facts(facts, top=2)
+        report = fact_index.describe_facts(facts, top=2)
         texts = [one.page_content for one in facts.scan() if one.metadata["type"] == "fact"]
         elements = stored_elements(facts)
-        empty = describe_facts(LinkStore())
+        empty = fact_index.describe_facts(LinkStore())
 
     lengths = [len(text.split()) for text in texts]
     assert (report.facts, report.chunks, report.longest) == (len(texts), 3, max(lengths))
@@ -230,7 +231,7 @@ def test_a_report_says_how_many_facts_there_are_how_long_and_what_they_name():
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan")])
 def test_a_rate_at_which_no_call_is_made_is_refused(rate):
-    with pytest.raises(ExtractionError, match="above 0"):
+    with pytest.raises(StrategyError, match="above 0"):
         chat_model("openai:gpt-4.1-mini", rate=rate)
 
 

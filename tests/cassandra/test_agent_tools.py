@@ -13,11 +13,11 @@ from cassandra_tables import own_keyspace
 from langchain_core.documents import Document
 from langchain_core.tools import BaseTool
 from langchain_tests.integration_tests import ToolsIntegrationTests
+from named import Named
 from tool_cases import EXAMPLES, DrugToolCases, OwnToolCases
 
 from linkstore import LinkStore
 from linkstore.agents import graph_tools
-from linkstore.strategies import Named
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ def test_a_proposal_is_recorded_used_and_removed(cassandra_session):
             return LinkStore.cassandra(session=cassandra_session, keyspace=space, table="kb")
 
         with opened() as store, LinkStore() as embedded:
-            assert store.min_similarity is None
+            assert store.search_settings.min_similarity is None
             store.configure(min_similarity=0.5)  # before the first document
             for one in (store, embedded):
                 one.add_documents(list(drugs.documents()))
@@ -40,12 +40,12 @@ def test_a_proposal_is_recorded_used_and_removed(cassandra_session):
             assert found.min_similarity == pytest.approx(same.min_similarity, abs=1e-3)
             asyncio.run(store.aconfigure(min_similarity=found.min_similarity))
         with opened() as other:
-            assert other.min_similarity == found.min_similarity
+            assert other.search_settings.min_similarity == found.min_similarity
             assert not other.search(OFF_TOPIC, strategy=Eager())
             assert other.search(OFF_TOPIC, strategy=Eager(min_similarity=-1))
             assert other.search(asked[0].question, strategy=Eager())
             assert other.verify() == Report()
             other.configure(min_similarity=None)
         with opened() as last:
-            assert last.min_similarity is None
+            assert last.search_settings.min_similarity is None
             assert last.search(OFF_TOPIC, strategy=Eager())

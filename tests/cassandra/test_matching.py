@@ -45,4 +45,4 @@ def test_paths_are_those_of_the_embedded_engine(cassandra_session, keyspace):
             store.add_documents(documents)
         for _ in range(8):
             start, end = (f"d{n}" for n in rng.sample(range(30), 2))
-            assert clustered.paths(start, end) == embedded.paths(start, end)
+            assert clustered.links.paths(start, end) == embedded.links.paths(start, end)

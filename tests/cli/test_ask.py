@@ -6,10 +6,11 @@ import json
 
 import pytest
 from documented import linkstore
-from reader_cases import GIVEN_UP, PLAN, READINGS, Numbered, decide, documents, filled, scripted
+from reader_cases import GIVEN_UP, Numbered, filled, scripted
 from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore
+from linkstore.agents.state import CitedAnswer
 from linkstore.cli import exits
 
 QUESTION = "Where was Joan of Arc born?"
@@ -34,16 +35,17 @@ def answer(monkeypatch, place):
     return ask
 
 
+def cited(*statements, **fields):
+    return Numbered(CitedAnswer, statements=statements, **{"answered": True, **fields})
+
+
+BORN = cited(("In Domrémy.", ("joan",)))
+LACKING = CitedAnswer(search=["river in France"])
+
+
 def test_statements_have_the_numbers_of_their_sources(answer):
-    script = [
-        PLAN,
-        decide("joan", "domremy"),
-        Numbered(
-            finished=True,
-            statements=[("In Domrémy,\nby birth.", ("joan",)), ("A village.", ("domremy", "joan"))],
-        ),
-    ]
-    code, out, err = answer(script)
+    said = cited(("In Domrémy,\nby birth.", ("joan",)), ("A village.", ("domremy", "joan")))
+    code, out, err = answer([said])
 
     assert code == 0
     assert out.splitlines() == [
@@ -53,32 +55,50 @@ def test_statements_have_the_numbers_of_their_sources(answer):
         " 1  Joan of Arc  /joan#top",
         " 2  Domremy  /domremy#top",
     ]
-    assert err.startswith("3 calls, ")
+    assert err.startswith("1 call, ")
     assert "cost" not in err
 
 
-def test_a_refusal_has_a_code_of_its_own(answer):
-    code, out, err = answer([PLAN, decide("joan"), GIVEN_UP])
+def test_a_refusal_has_a_code_of_its_own_and_shows_what_was_found(answer):
+    code, out, err = answer([LACKING, GIVEN_UP])
 
     assert code == exits.NOT_ANSWERED == 11
-    assert out.splitlines() == ["The sources do not answer this.", "Nothing about it."]
-    assert "3 calls" in err
+    assert out.splitlines()[0] == "The sources do not answer this."
+    assert "Joan of Arc was born in Domrémy." in out
+    assert "2 calls" in err
+
+
+def test_a_part_of_an_answer_is_said_to_be_one(answer):
+    code, out, err = answer([cited(("In Domrémy.", ("joan",)), answered=False)])
+
+    assert (code, out.splitlines()[0]) == (exits.NOT_ANSWERED, "In Domrémy. [1]")
+    assert "only a part of the answer" in err
+
+
+@pytest.mark.parametrize("failing", ["I cannot.", ConnectionError("no route to host")], ids=str)
+def test_what_was_found_is_shown_when_the_model_fails(answer, failing):
+    code, out, err = answer([failing, failing])
+
+    assert code == exits.OTHER
+    assert str(failing) in err
+    assert "checkpointer" not in err
+    assert "Joan of Arc was born in Domrémy." in out
 
 
 def test_verbose_logs_each_step_and_quiet_nothing(answer):
-    _, _, verbose = answer(READINGS["simple"][0], "-v")
-    _, out, quiet = answer(READINGS["simple"][0], "-q")
+    _, _, verbose = answer([BORN], "-v")
+    _, out, quiet = answer([BORN], "-q")
 
-    assert "search: searched for 'Where was Joan of Arc born?': 6 new passages" in verbose
-    assert "read: read 'joan': answered joan" in verbose
+    assert "begin: searched for 'Where was Joan of Arc born?': 6 new passages" in verbose
+    assert "answered joan" in verbose
     assert (out.splitlines()[0], quiet) == ("In Domrémy. [1]", "")
 
 
 def test_json_has_everything(answer):
-    _, out, _ = answer(READINGS["simple"][0], "--json", "--price", "1000", "0")
+    _, out, _ = answer([BORN], "--json", "--price", "1000", "0")
 
     found = json.loads(out)
-    assert (found["answer"], found["outcome"], found["steps"]) == ("In Domrémy.", "answered", 3)
+    assert (found["answer"], found["outcome"], found["steps"]) == ("In Domrémy.", "answered", 1)
     assert found["statements"][0]["citations"][0]["id"] == "joan"
     assert found["cost"] == pytest.approx(found["prompt_tokens"] / 1000)
 
@@ -86,19 +106,9 @@ def test_json_has_everything(answer):
 def test_budgets_hold_and_are_named(answer):
     code, out, err = answer([], "--tokens", "10")
 
-    assert (code, out.strip()) == (exits.NOT_ANSWERED, "The budget was used up before an answer was written.")
+    assert code == exits.OTHER
     assert "the budget of tokens was used up" in err
-
-
-def test_without_facts_it_says_so(answer, tmp_path):
-    other = str(tmp_path / "other")
-    with LinkStore.open(other) as store:
-        store.add_documents(documents())
-
-    code, _, err = answer(READINGS["simple"][0], store=other)
-
-    assert code == 0
-    assert "there are no facts of this store" in err
+    assert "Joan of Arc was born in Domrémy." in out
 
 
 def test_without_a_model_it_says_what_it_needs_and_shows_what_a_search_finds(place):
@@ -111,8 +121,7 @@ def test_without_a_model_it_says_what_it_needs_and_shows_what_a_search_finds(pla
 
 
 def test_what_a_model_says_cannot_control_the_terminal(answer):
-    script = [PLAN, decide("joan"), Numbered(finished=True, statements=[("\x1b[31mred\x07", ("joan",))])]
-    _, out, _ = answer(script)
+    _, out, _ = answer([cited(("\x1b[31mred\x07", ("joan",)))])
 
     assert "\x1b" not in out
     assert "\x07" not in out

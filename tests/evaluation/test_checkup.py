@@ -11,6 +11,7 @@ from stores import embedding, sql
 
 from linkstore import LinkStore
 from linkstore.evaluate import examine
+from linkstore.store.base import observe_searches
 
 
 @pytest.mark.sample("test_a_clean_store_has_nothing_to_report")
@@ -34,7 +35,7 @@ def test_the_searches_of_tools_are_seen():
         store.add_texts(["a", "b"])
         search_tool = next(tool for tool in tools.graph_tools(store) if tool.name == "search")
         ended = []
-        store.observe(Listening(ended))
+        observe_searches(store, Listening(ended))
         search_tool.invoke({"question": "a"})
         asyncio.run(search_tool.ainvoke({"question": "b"}))
         assert [search.question for search in ended] == ["a", "b"]
@@ -48,7 +49,7 @@ def test_a_search_that_is_interrupted_ends_with_its_error():
     ended = []
     with LinkStore(Interrupted(size=16)) as store:
         store.add_texts(["a"])
-        store.observe(Listening(ended))
+        observe_searches(store, Listening(ended))
         with pytest.raises(KeyboardInterrupt):
             store.search("a")
     assert [type(search.error) for search in ended] == [GeneratorExit]
@@ -57,7 +58,7 @@ def test_a_search_that_is_interrupted_ends_with_its_error():
 def test_an_observed_store_can_be_pickled_and_opened_elsewhere(tmp_path):
     ended = []
     with LinkStore.open(tmp_path / "kb", embedding()) as store:
-        store.observe(Listening(ended))
+        observe_searches(store, Listening(ended))
         store.add_texts(["a"])
         with pickle.loads(pickle.dumps(store)) as other:
             assert len(other.search("a")) == 1

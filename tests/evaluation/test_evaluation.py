@@ -15,7 +15,7 @@ from oracle import OracleBackend, OracleReader, refuse_words
 from linkstore import Link, LinkStore, get_links
 from linkstore.cli import exits
 from linkstore.errors import CapabilityError, EvaluationError, StrategyError
-from linkstore.evaluate import GoldQuestion, evaluate, read_corpus, read_questions, with_links
+from linkstore.evaluate import GoldQuestion, evaluate, read_corpus, read_questions
 from linkstore.evaluate.metrics import (
     STRATEGIES,
     StrategyRun,
@@ -26,6 +26,7 @@ from linkstore.evaluate.metrics import (
     make_estimate,
     resample_means,
 )
+from linkstore.evaluate.profiling import with_links
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Similarity, Words
 
 ROWS = (

@@ -7,9 +7,8 @@ from langchain_core.documents import Document
 from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore
-from linkstore.agents import graph_tools
-from linkstore.errors import ExtractionError, SchemaError
-from linkstore.extract import TypedGraphExtractor
+from linkstore.agents import TypedGraphExtractor, graph_tools
+from linkstore.errors import AgentError, ExtractionError, SchemaError
 from linkstore.store import Relation, Schema
 
 SCHEMA = Schema(
@@ -53,7 +52,7 @@ FIRST = {
     "relations": [
         relation("BELONGS_TO", "Zalamizole", "azole", "Zalamizole is an azole", 0.9),
         relation("GOVERNED_BY", "azoles", "Directive 12", "governed by Directive 12", 0.8),
-        relation("BELONGS_TO", "azole", "Zalamizole"),
+        relation("BELONGS_TO", "azole", "Zalamizole", confidence=0.5),
         relation("CITES", "azole", "Directive 12"),
         relation("BELONGS_TO", "Merotidine", "azole"),
         relation("BELONGS_TO", "Zalamizole", "azole", "was withdrawn in 2019"),
@@ -87,15 +86,16 @@ def scripted(*replies: object) -> ScriptedChatModel:
 
 
 def test_a_question_is_answered_from_what_was_text() -> None:
-    found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).extract(TEXTS)
+    found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA, max_concurrency=1).extract(TEXTS)
     with LinkStore.open(":memory:") as store:
         store.schema.set(SCHEMA)
         store.add_documents(list(found.documents))
         assert store.schema.check().sound
-        search = graph_tools(store)[0]
-        told = search.invoke({"question": "Which rules apply to Zalamizole where it is approved?"})
-    assert told.splitlines()[1].startswith("1. [Rule/directive 12]")
-    assert "reached by BELONGS_TO → GOVERNED_BY and by HAS_APPROVAL → IN_PLACE → ENFORCES" in told
+        (tool,) = (tool for tool in graph_tools(store) if tool.name == "match")
+        paths = (["BELONGS_TO", "GOVERNED_BY"], ["HAS_APPROVAL", "IN_PLACE", "ENFORCES"])
+        told = tool.invoke({"branches": [{"start": "Zalamizole", "path": path} for path in paths]})
+    assert "[Rule/directive 12]" in told
+    assert "1 result" in told
 
 
 def test_what_does_not_fit_is_reported_and_not_written() -> None:
@@ -104,19 +104,18 @@ def test_what_does_not_fit_is_reported_and_not_written() -> None:
     for reason in (
         "Molecule 'azole': the schema has no such type",
         "Drug 'Merotidine': the text does not have this name",
-        "'azole' —[BELONGS_TO]→ 'Zalamizole': it has the wrong direction",
         "—[CITES]→ 'Directive 12': the schema has no such kind",
         "'Merotidine' —[BELONGS_TO]→ 'azole': it joins names that are no nodes",
         "the text does not have the quoted words",
         "GOVERNED_BY does not lead from Drug to Rule",
     ):
         assert reason in told
-    assert len(found.rejections) == 7
+    assert len(found.rejections) == 6
     assert {one.id for one in found.documents} == {"Drug/zalamizole", "Class/azole", "Rule/directive 12"}
 
 
 def test_spellings_are_one_node_and_confidence_is_kept() -> None:
-    found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).extract(TEXTS)
+    found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA, max_concurrency=1).extract(TEXTS)
     (drug,) = (one for one in found.documents if one.metadata["type"] == "Drug")
     assert drug.metadata["sources"] == ["leaflet", "register"]
     assert drug.metadata["aliases"] == ["ZALAMIZOLE"]
@@ -127,15 +126,16 @@ def test_spellings_are_one_node_and_confidence_is_kept() -> None:
 
 
 def test_doubtful_proposals_and_answers_that_are_no_graph_are_reported() -> None:
-    found = TypedGraphExtractor(scripted(FIRST, "I cannot."), SCHEMA, min_confidence=0.85).extract(TEXTS)
+    model = scripted(FIRST, "I cannot.", "I cannot.")
+    found = TypedGraphExtractor(model, SCHEMA, min_confidence=0.85, max_concurrency=1).extract(TEXTS)
     told = [str(one) for one in found.rejections]
     assert any("a confidence of 0.8 is below 0.85" in one for one in told)
     assert any(one.startswith("register: the whole answer") for one in told)
 
 
 async def test_async_extraction_is_the_same() -> None:
-    one = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).extract(TEXTS)
-    other = await TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA).aextract(TEXTS)
+    one = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA, max_concurrency=1).extract(TEXTS)
+    other = await TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA, max_concurrency=1).aextract(TEXTS)
     assert one == other
 
 
@@ -160,3 +160,35 @@ def test_a_schema_makes_documents_with_their_links() -> None:
     for wrong in (("Nothing", []), ("Class", [("BELONGS_TO", "x")]), ("Class", [("NO", "x")])):
         with pytest.raises(SchemaError, match="document 'c'"):
             SCHEMA.document(wrong[0], "c", "text", wrong[1])
+
+
+def test_what_is_plainly_meant_is_repaired() -> None:
+    """A relation the wrong way round, a type for its only node, a quote that leaves words out."""
+    proposed = {
+        "nodes": [node("Drug", "Zalamizole"), node("Class", "azole")],
+        "relations": [relation("BELONGS_TO", "Class", "Zalamizole", "Zalamizole an azole")],
+    }
+    found = TypedGraphExtractor(scripted(proposed), SCHEMA).extract(TEXTS[:1])
+    assert not found.rejections
+    (drug,) = (one for one in found.documents if one.metadata["type"] == "Drug")
+    (link,) = drug.metadata["links"]
+    assert (link["kind"], link["tag"]) == ("BELONGS_TO", "Class/azole")
+    assert link["data"]["quote"] == "Zalamizole is an azole."
+
+
+def test_a_text_at_which_the_model_fails_is_reported_and_the_others_are_kept() -> None:
+    found = TypedGraphExtractor(scripted(FIRST, ConnectionError("no route")), SCHEMA, max_concurrency=1)
+    graph = found.extract(TEXTS)
+    assert len(graph.documents) == 3
+    assert any(str(one).startswith("register: the whole answer: ") for one in graph.rejections)
+    assert "no route" in str(graph.rejections[-1])
+    with pytest.raises(AgentError, match="no route"):
+        TypedGraphExtractor(scripted(ConnectionError("no route")), SCHEMA).extract(TEXTS[:1])
+
+
+def test_the_model_is_told_types_and_kinds_and_asked_for_no_confidence() -> None:
+    model = scripted(FIRST)
+    TypedGraphExtractor(model, SCHEMA).extract(TEXTS[:1])
+    task = str(model.calls[0].messages[0].text)
+    assert '"type" (one of Approval, Class, Drug, Place, Rule)' in task
+    assert "confidence" not in task

@@ -26,8 +26,8 @@ from linkstore.errors import (
     StoreBusyError,
     StoreUnavailableError,
 )
-from linkstore.store import Batch, migrate
-from linkstore.store.migration import find_recorded_name
+from linkstore.store import migrate
+from linkstore.store.migration import Batch, find_recorded_name
 
 
 @pytest.fixture

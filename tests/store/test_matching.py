@@ -15,6 +15,7 @@ from linkstore import Link, LinkStore, add_links
 from linkstore.core.graph_query import Branch, GraphQuery, Step, make_json_schema
 from linkstore.errors import FilterError, LinkStoreError, QueryError, StrategyError, UnknownNameError
 from linkstore.store import Relation, Schema
+from linkstore.strategies import matching
 
 SHIPS = Schema(
     types={"Ship", "Flag", "Permit"},
@@ -140,6 +141,16 @@ def test_a_limit_on_nodes_is_said() -> None:
         with pytest.raises(QueryError, match="max_nodes=4"):
             store.match(GraphQuery(Branch("hub"), but_not=Branch("hub", path="HAS")), max_nodes=4)
         assert store.match(GraphQuery(Branch()), max_nodes=5).total == 5
+
+
+@pytest.mark.parametrize(("most", "total"), [(3, 3), (4, 4), (5, 5), (8, 8), (9, 9), (99, 9)])
+def test_all_documents_of_a_type_are_starts_up_to_the_limit(monkeypatch, most: int, total: int) -> None:
+    monkeypatch.setattr(matching, "_FEW_STARTS", 4)
+    with LinkStore() as store:
+        documents = [Document(id=f"d{n}", page_content=f"{n}", metadata={"type": "A"}) for n in range(9)]
+        store.add_documents([*documents, Document(id="b", page_content="b", metadata={"type": "B"})])
+        answer = store.match(GraphQuery(Branch(start_type="A")), max_nodes=most)
+        assert (answer.total, answer.complete) == (total, most >= len(documents))
 
 
 def test_a_query_follows_no_more_links_than_the_store_allows() -> None:

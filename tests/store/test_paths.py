@@ -48,7 +48,7 @@ def test_the_paths_are_the_shortest_ones(seed: int) -> None:
         store.add_documents(documents)
         for _ in range(times(25, 250)):
             start, end = (f"d{n}" for n in rng.sample(range(size), 2))
-            paths = store.paths(start, end, K)
+            paths = store.links.paths(start, end, K)
             wanted: list[list[str]] = []
             if networkx.has_path(graph, start, end):
                 simple = networkx.shortest_simple_paths(graph, start, end, weight="length")
@@ -63,7 +63,7 @@ async def test_async_paths_are_the_same() -> None:
     documents, _ = make_network(7, 30, links=60)
     with LinkStore() as store:
         store.add_documents(documents)
-        assert await store.apaths("d1", "d2") == store.paths("d1", "d2")
+        assert await store.links.apaths("d1", "d2") == store.links.paths("d1", "d2")
 
 
 def test_paths_pass_only_what_the_filter_allows() -> None:
@@ -77,13 +77,13 @@ def test_paths_pass_only_what_the_filter_allows() -> None:
         add_links(document, Link.incoming(kind="R", tag=document.id or ""))
     with LinkStore() as store:
         store.add_documents(documents)
-        assert [chain.documents for chain in store.paths("a", "b")] == [
+        assert [chain.documents for chain in store.links.paths("a", "b")] == [
             ("a", "short", "b"),
             ("a", "x", "y", "b"),
         ]
-        (hidden,) = store.paths("a", "b", filter={"open": True})
+        (hidden,) = store.links.paths("a", "b", filter={"open": True})
         assert str(hidden) == "a —[R]→ x —[R]→ y —[R]→ b"
-        (back,) = store.paths("b", "a", 1)
+        (back,) = store.links.paths("b", "a", 1)
         assert str(back) == "b ←[R]— short ←[R]— a"
 
 
@@ -91,14 +91,14 @@ def test_limits_of_paths_are_said_and_wrong_arguments_are_errors() -> None:
     documents, _ = make_network(3, 40, links=120)
     with LinkStore(max_depth=1) as store:
         store.add_documents(documents)
-        assert "max_depth=1" in store.paths("d0", "d1", 2).limits[0]
+        assert "max_depth=1" in store.links.paths("d0", "d1", 2).limits[0]
     with LinkStore() as store:
         store.add_documents(documents)
-        assert "max_nodes=3" in store.paths("d0", "d39", max_nodes=3).limits[0]
-        assert "hub_cap=1" in store.paths("d0", "d39", hub_cap=1).limits[-1]
+        assert "max_nodes=3" in store.links.paths("d0", "d39", max_nodes=3).limits[0]
+        assert "hub_cap=1" in store.links.paths("d0", "d39", hub_cap=1).limits[-1]
         with pytest.raises(QueryError, match="same document"):
-            store.paths("d0", "[d0]")
+            store.links.paths("d0", "[d0]")
         with pytest.raises(QueryError, match="no document alone"):
-            store.paths("d0", "zzzz")
+            store.links.paths("d0", "zzzz")
         with pytest.raises(StrategyError, match="k must be"):
-            store.paths("d0", "d1", 0)
+            store.links.paths("d0", "d1", 0)

@@ -13,7 +13,8 @@ from stores import embedding
 from linkstore import Link, LinkStore, add_links
 from linkstore.core.documents import PageDocuments
 from linkstore.errors import LinkStoreError, SchemaError, UnknownNameError
-from linkstore.store import Problem, Relation, Schema, migrate
+from linkstore.store import Relation, Schema, migrate
+from linkstore.store.schema import Problem
 from linkstore.strategies import Eager
 
 SCHEMA = Schema(

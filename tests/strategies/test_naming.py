@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from langchain_core.documents import Document
+from named import Named
 
 from linkstore import LinkStore
 from linkstore.agents import graph_tools
-from linkstore.strategies import AllPaths, Named
+from linkstore.strategies import AllPaths
 from linkstore.strategies.names import is_slip
 
 

@@ -14,6 +14,7 @@ from linkstore.errors import UnknownNameError
 from linkstore.evaluate import examine
 from linkstore.ingest import DocumentsSource, index
 from linkstore.store import Schema
+from linkstore.store.base import observe_searches
 from linkstore.strategies import Eager
 from linkstore.strategies.observers import CompletedSearch
 
@@ -51,7 +52,7 @@ class CheckupCases:
 
     def test_every_way_to_search_is_seen_sync_and_async(self, graph):
         ended = []
-        end = graph.observe(Listening(ended))
+        end = observe_searches(graph, Listening(ended))
         graph.search("a")
         graph.similarity_search("b")
         graph.traversal_search("c")
@@ -86,7 +87,7 @@ class CheckupCases:
 
         expected = [hit.document.id for hit in graph.search("a")]
         before, after = [], []
-        ends = [graph.observe(each) for each in (Listening(before), Broken(), Listening(after))]
+        ends = [observe_searches(graph, each) for each in (Listening(before), Broken(), Listening(after))]
         found = graph.search("a")
         asyncio.run(graph.asearch("a"))
         with pytest.raises(UnknownNameError):

@@ -85,6 +85,43 @@ class ContextCases:
         assert {"tea", "uji", "monk"} <= set(taken)
         assert "contents" not in taken
 
+    @pytest.mark.parametrize("kind", ["requires", "hyperlink", "uses", "DEPENDS_ON", "part of"])
+    def test_a_chain_of_two_links_of_any_relation_goes_on_to_its_end(self, store, kind):
+        others = [document(f"page {n}", f"Page {n} is on something else of 1200.") for n in range(30)]
+        chain = [
+            document("tea", "The tea in Kyoto is from Uji.", leads(kind, "uji")),
+            document("uji", "Grown since long ago.", named(kind, "uji"), leads(kind, "monk")),
+            document("monk", "Eisai brought seeds.", named(kind, "monk")),
+        ]
+        store.add_documents([*others, *chain])
+        taken = ids(compiler(store, 20).compile("Where is the tea in Kyoto from?"))
+        assert {"tea", "uji", "monk"} <= set(taken)
+
+    def test_what_shares_a_topic_is_nothing_that_a_document_builds_upon(self, store):
+        made = [
+            document("tea", "The tea in Kyoto is from Uji.", leads("hyperlink", "uji")),
+            document(
+                "uji",
+                "Grown since long ago.",
+                named("hyperlink", "uji"),
+                Link.bidir(kind="subject", tag="green"),
+            ),
+            document("lawn", "Mown weekly.", Link.bidir(kind="subject", tag="green")),
+        ]
+        others = [document(f"page {n}", f"Page {n} is on something else of Kyoto.") for n in range(30)]
+        store.add_documents([*others, *made])
+        assert "lawn" not in ids(compiler(store, 20).compile("Where is the tea in Kyoto from?"))
+
+    @pytest.mark.parametrize("kind", ["causes", "CAUSES", "resulted_in", "Resulted in"])
+    def test_causes_are_read_first_however_their_kind_is_written(self, store, kind):
+        store.add_documents(
+            [
+                document("flood", "The flood closed the bridge.", named(kind, "flood")),
+                document("rain", "Heavy rain fell.", leads(kind, "flood")),
+            ]
+        )
+        assert ids(compiler(store, 50).compile("What did the flood close?")) == ["rain", "flood"]
+
     def test_an_empty_store_gives_an_empty_context_with_a_reason(self, store):
         compiled = compiler(store).compile("What is a hub?")
         assert (compiled.text, compiled.items, compiled.tokens) == ("", (), 0)
@@ -449,7 +486,7 @@ class ContextCases:
         assert len(compiled.items) == 50
         assert "99850 tokens are free, and all 50 candidates were taken; raise candidates" in compiled.notes
 
-    @pytest.mark.parametrize("kind", ["CAUSES", "resulted_in"])
+    @pytest.mark.parametrize("kind", ["EXPLAINS", "governed_by"])
     def test_kinds_of_links_that_order_nothing_are_noted_and_may_be_named_in_the_call(self, store, kind):
         self._add_pair(store, kind)
         made = compiler(store)

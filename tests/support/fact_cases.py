@@ -12,8 +12,8 @@ from langchain_core.documents import Document
 from rule_facts import RuleExtractor
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import Fact, Failed, aindex_facts, fact_index, fact_store, index_facts
-from linkstore.agents.facts import KEY_ELEMENT
+from linkstore.agents import Fact, aindex_facts, fact_index, fact_store, index_facts
+from linkstore.agents.facts import KEY_ELEMENT, Failed
 from linkstore.errors import ExtractionError, StoreNotFoundError
 from linkstore.extract.names import NameNormalizer
 from linkstore.store.pages import StorePages

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from named import Named
 from stores import DIMENSION, SNAPSHOTS, backend, vectors
 
 from linkstore import Link
@@ -21,7 +22,7 @@ from linkstore.core.links import merge_links
 from linkstore.engines.contract import PageEntry, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.engines.embedded.schema import FORMAT_VERSION
-from linkstore.strategies import AllPaths, Eager, Mmr, Named, PageRank, Question, Similarity, Strategy, Words
+from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Question, Similarity, Strategy, Words
 
 TESTS: Final = Path(__file__).parents[1]
 STORES: Final = TESTS / "embedded" / "data"

@@ -368,7 +368,7 @@ class MemoryCases:
         assert found.reason == "nothing that was found fits into the budget of 20 tokens beside the question"
 
     def test_a_model_resolves_references(self, store):
-        model = FakeListChatModel(responses=["How does Kubernetes scale?"])
+        model = FakeListChatModel(responses=['{"question": "How does Kubernetes scale?"}'])
         with ConversationMemory(store, rewriter=model) as memory:
             memory.add("chat", "What is Kubernetes?")
             assert memory.recall("chat", "How does it scale?").resolved == "How does Kubernetes scale?"

@@ -168,13 +168,15 @@ def read_the_first(messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """A model that reads the first passage that it is shown, and answers with its first words."""
     task, shown = str(messages[0]["content"]), str(messages[1]["content"])
     if task.startswith("A library"):
-        return {"steps": []}
+        return {"search": []}
     if "has ended" in task:
-        return {"analysis": "", "in_sources": False, "statements": []}
+        return {"answered": False, "statements": []}
     nothing: dict[str, Any] = {"notes": "", "key_elements": [], "search": [], "statements": [], "read": []}
     if "Passages:" not in shown:
         return nothing | {"finished": False, "read": ["P1"], "sure": True}
     number = shown.partition("Passages:")[2].partition("[")[2].partition("]")[0]
     text = shown.partition("<text>\n")[2].partition("\n</text>")[0]
     statement = {"text": " ".join(text.split()[:2]), "passages": [number]}
+    if '"answered"' in task:
+        return {"answered": True, "statements": [statement], "search": []}
     return nothing | {"finished": True, "sure": True, "statements": [statement]}

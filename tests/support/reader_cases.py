@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -19,12 +20,27 @@ from rule_facts import RuleExtractor
 from scripted_model import ScriptedChatModel
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.agents import Answer, Budget, Fact, GraphReader, graph_reader, index_facts, steps
-from linkstore.agents.state import CitedStatement, Decision, FinalAnswer, RationalPlan
+from linkstore.agents import (
+    Answer,
+    Budget,
+    Fact,
+    GraphReader,
+    index_facts,
+    steps,
+)
+from linkstore.agents import graph_reader as make_reader
+from linkstore.agents.state import CitedAnswer, CitedStatement, Decision
 from linkstore.context import counter_of
 from linkstore.errors import AgentError, StoreNotFoundError, StoreUnavailableError
 
 QUESTION = "Where was Joan of Arc born?"
+
+
+def graph_reader(*arguments: Any, **options: Any) -> GraphReader:
+    """A reader whose first call only plans, so that what is read is what its model chose."""
+    return make_reader(*arguments, **{"first": 0, **options})
+
+
 MALFORMED = invalid_tool_call(name=None, args="{not json", id=None, error=None)
 TEXTS = {
     "joan": "Joan of Arc was born in Domrémy. She led an army.",
@@ -60,7 +76,7 @@ def documents() -> list[Document]:
     return list(made.values())
 
 
-PLAN = RationalPlan(steps=["Joan of Arc born"])
+PLAN = CitedAnswer(search=["Joan of Arc born"])
 TELLING = {
     "joan": "born in Domrémy",
     "siege": "siege of Orléans ended",
@@ -92,10 +108,10 @@ class Numbered:
         fields: Of it; statements are pairs of a text and ids.
     """
 
-    def __init__(self, schema: type[Decision | FinalAnswer] = Decision, **fields: Any) -> None:
+    def __init__(self, schema: type[Decision | CitedAnswer] = Decision, **fields: Any) -> None:
         self.schema, self.fields = schema, fields
 
-    def numbered(self, known: dict[str, str], messages: Any) -> Decision | FinalAnswer:
+    def numbered(self, known: dict[str, str], messages: Any) -> Decision | CitedAnswer:
         """The output, with the numbers that this prompt, or an earlier one, has."""
         known.update(numbers(messages))
         fields = dict(self.fields)
@@ -117,10 +133,10 @@ def said(text: str, *ids: str, **fields: Any) -> Numbered:
 
 
 def final(text: str, *ids: str) -> Numbered:
-    return Numbered(FinalAnswer, in_sources=True, statements=[(text, ids)])
+    return Numbered(CitedAnswer, answered=True, statements=[(text, ids)])
 
 
-NOT_THERE = FinalAnswer(in_sources=False, analysis="Nothing about it.")
+NOT_THERE = CitedAnswer()
 GIVEN_UP = Numbered(finished=True, notes="Nothing about it.")
 BORN = said("In Domrémy.", "joan")
 PASS = decide()
@@ -363,31 +379,36 @@ class ReaderCases:
         for tokens in (1, whole // 4, whole // 2, whole * 3 // 4):
             model = _by_schema(READINGS["two hops"][0])
             with graph_reader(store, model, budget=Budget(tokens=tokens)) as reader:
+                if tokens == 1:
+                    with pytest.raises(AgentError, match="budget of tokens is used up"):
+                        reader.invoke(QUESTION)
+                    assert not model.calls
+                    continue
                 answer = reader.invoke(QUESTION)
             outputs = 60 * answer.steps
             assert answer.tokens <= tokens + outputs
             assert answer.stopped == "tokens"
-            assert bool(model.calls) == (answer.outcome != "out of budget")
 
     def test_a_budget_of_tokens_holds_for_the_prompt_of_the_answer(self, store):
         """Though the notebook has grown since it was left room; the oldest notes are left out of it."""
         note = "born in Domrémy [P1] " * 60
         script = [PLAN, *(decide(id, notes=note) for id in ("trial", "siege", "joan"))]
         count = counter_of(None).count
-        for tokens in (1_400, 2_000, 4_000):
+        for tokens in (2_400, 3_000, 5_000):
             model = _by_schema(script)
             with graph_reader(store, model, budget=Budget(tokens=tokens)) as reader:
                 answer = reader.invoke(QUESTION)
             prompt = sum(count([str(one.text) for one in model.calls[-1].messages]))
             before = sum(sum(count([str(one.text) for one in call.messages])) for call in model.calls[:-1])
             assert prompt + before <= tokens
-            assert (answer.stopped, model.calls[-1].tool_names) == ("tokens", ("FinalAnswer",))
+            assert (answer.stopped, model.calls[-1].tool_names) == ("tokens", ("CitedAnswer",))
 
     def test_fewer_passages_are_read_at_once_if_the_budget_of_tokens_has_no_room_for_all(self, store):
         script = [PLAN, decide("trial", "siege", "joan", "rouen"), decide(), final("x", "trial")]
         counts = set()
-        for tokens in range(1_100, 1_320, 10):
-            with graph_reader(store, _by_schema(script), budget=Budget(tokens=tokens)) as reader:
+        for tokens in range(1_780, 2_000, 20):
+            budget = Budget(tokens=tokens)
+            with graph_reader(store, _by_schema(script), budget=budget) as reader, suppress(AgentError):
                 counts.add(len(reader.invoke(QUESTION).read))
         assert counts & {1, 2, 3}
         assert 4 in counts
@@ -412,21 +433,24 @@ class ReaderCases:
 
         with graph_reader(store, ScriptedChatModel(script=delayed), budget=Budget(seconds=SECONDS)) as reader:
             began = time.monotonic()
-            answer = reader.invoke(QUESTION)
+            if slow == 3:
+                with pytest.raises(AgentError, match="budget of seconds is used up"):
+                    reader.invoke(QUESTION)
+            else:
+                assert reader.invoke(QUESTION).stopped == "seconds"
             took = time.monotonic() - began
         ended.set()
 
         assert took < 40
-        assert answer.stopped == "seconds"
-        assert (answer.outcome == "out of budget") == (slow == 3)
 
     def test_without_time_no_call_is_made(self, store):
         model = _by_schema(READINGS["simple"][0])
-        with graph_reader(store, model, budget=Budget(seconds=1e-9)) as reader:
-            answer = reader.invoke(QUESTION)
-
-        assert (answer.stopped, answer.outcome, answer.steps) == ("seconds", "out of budget", 0)
-        assert "budget was used up" in answer.text
+        with (
+            graph_reader(store, model, budget=Budget(seconds=1e-9)) as reader,
+            pytest.raises(AgentError, match="budget of seconds is used up"),
+        ):
+            reader.invoke(QUESTION)
+        assert not model.calls
 
     def test_only_a_passage_that_was_read_can_be_cited(self, store):
         """The siege and the trial were shown in part, and were not read when the reading had to end."""
@@ -434,7 +458,7 @@ class ReaderCases:
         with graph_reader(store, scripted(script), budget=Budget(steps=3)) as reader:
             answer = reader.invoke(QUESTION)
 
-        assert (answer.read, answer.outcome, answer.statements) == ((), "unsupported", ())
+        assert (answer.read, answer.outcome, answer.statements) == ((), "not in the sources", ())
         assert answer.refused == {"citations": 2}
 
     def test_an_answer_that_cites_what_was_not_read_has_it_read_once(self, store):
@@ -443,7 +467,7 @@ class ReaderCases:
         with graph_reader(store, model) as reader:
             answer = reader.invoke(QUESTION)
 
-        assert (answer.read, answer.outcome) == (("trial",), "unsupported")
+        assert (answer.read, answer.outcome) == (("trial",), "not in the sources")
 
     def test_a_model_that_always_refuses_ends_after_a_few_calls(self, store):
         model = ScriptedChatModel(script=lambda _: "I cannot help with that.")
@@ -476,7 +500,7 @@ class ReaderCases:
         assert offered[3][number["domremy"]].endswith(f'(hyperlink "the domremy" with {joan})')
 
     def test_each_step_of_the_plan_is_searched_for_before_anything_is_read(self, store):
-        model = scripted([RationalPlan(steps=["river in France", "", " city  on the Seine"]), GIVEN_UP])
+        model = scripted([CitedAnswer(search=["river in France", "", " city  on the Seine"]), GIVEN_UP])
         with graph_reader(store, model) as reader:
             answer = reader.invoke(QUESTION)
 
@@ -612,10 +636,10 @@ def _by_schema(script: Sequence[Any]) -> ScriptedChatModel:
         task = str(messages[0].text)
         if task.startswith("A library"):
             return PLAN
-        schema = FinalAnswer if "has ended" in task else Decision
+        schema = CitedAnswer if "has ended" in task else Decision
         of_schema = [one for one in left if isinstance(one, Numbered) and one.schema is schema]
         if not of_schema:
-            return NOT_THERE if schema is FinalAnswer else Decision()
+            return NOT_THERE if schema is CitedAnswer else Decision()
         left.remove(of_schema[0])
         return of_schema[0].numbered(known, messages)
 

@@ -28,15 +28,8 @@ from linkstore.errors import (
     StoreFormatError,
     StrategyError,
 )
-from linkstore.evaluate import (
-    GoldQuestion,
-    Telemetry,
-    calibrate_floor,
-    evaluate,
-    examine,
-    profile,
-    with_links,
-)
+from linkstore.evaluate import GoldQuestion, Telemetry, calibrate_floor, evaluate, examine, profile
+from linkstore.evaluate.profiling import with_links
 from linkstore.ingest import (
     ChunkLimits,
     DocumentsSource,

@@ -172,12 +172,11 @@ class MemberPool:
         ids = [id for _, id, _ in entries]
         self.refs = known.refs(ids)
         if fetch.vector is None:
-            self._weight, self._estimate, loss = _order_by_id(ids)
+            self._weight, self._estimate, self._loss = _order_by_id(ids)
         else:
             states = [states or b"" for _, _, states in entries]
-            self._weight, self._estimate, loss = decode_states(states, fetch.vector)
+            self._weight, self._estimate, self._loss = decode_states(states, fetch.vector)
         self._similarity = self._estimate.copy()
-        self._unclear = loss >= UNKNOWN_LOSS
         self._settled = np.zeros(len(self.refs), np.bool_)
         self._keep(~is_member(self.refs, fetch.exclude))
 
@@ -202,7 +201,7 @@ class MemberPool:
     def list_unread(self) -> list[int]:
         """Return the documents to read next, none if the result is complete."""
         self._update()
-        wanted = self._unclear.copy()
+        wanted = self._loss >= UNKNOWN_LOSS
         wanted[self._choose(self._owner, self.refs, self._estimate)] = True
         unread: list[int] = sort_unique(self.refs[wanted & ~self._settled]).tolist()
         return unread
@@ -244,8 +243,11 @@ class MemberPool:
         if len(there) and self._fetch.vector is not None:
             vectors = self._known.vectors(self.refs[there].tolist())
             self._similarity[there] = cosine_similarities(vectors, self._fetch.vector)
-            unclear = there[self._unclear[there]]
-            self._estimate[unclear] = self._similarity[unclear]
+            loss = self._loss[there]
+            other = (loss >= UNKNOWN_LOSS) | (np.abs(self._similarity[there] - self._estimate[there]) > loss)
+            if other.any():  # a member's state is not the document's: estimate as for an equal vector
+                codes = np.array([list(code) for code in codec.encode_vectors(vectors[other])], np.uint8)
+                self._estimate[there[other]] = codec.estimate_similarities(codes, self._fetch.vector)[0]
         self._settled[there] = True
         np.subtract.at(self._sizes, self._owner[~kept], 1)
         self._keep(kept)
@@ -253,7 +255,7 @@ class MemberPool:
     def _keep(self, kept: Bools) -> None:
         self._owner, self.refs, self._weight = self._owner[kept], self.refs[kept], self._weight[kept]
         self._similarity, self._estimate = self._similarity[kept], self._estimate[kept]
-        self._unclear, self._settled = self._unclear[kept], self._settled[kept]
+        self._loss, self._settled = self._loss[kept], self._settled[kept]
 
 
 def _order_by_id(ids: Sequence[str]) -> tuple[Floats, Floats, Floats]:
