@@ -109,11 +109,8 @@ def extract_document_terms(text: str, metadata: Mapping[str, Any], id: str) -> t
     Words of its other names are added that neither has, so that it is found by them; each counts once.
     """
     written = (*extract_terms(get_document_name(metadata)) * NAME_COUNTS, *extract_terms(text))
-    names = list_other_names(metadata, id)
-    if not names:
-        return written
-    others = dict.fromkeys(chain.from_iterable(map(extract_terms, names)))
-    return (*written, *(term for term in others if term not in written))
+    others = dict.fromkeys(chain.from_iterable(map(extract_terms, list_other_names(metadata, id))))
+    return (*written, *(term for term in others if term not in written)) if others else written
 
 
 def inverse_frequency(documents: int, having: int) -> float:

@@ -126,17 +126,13 @@ class QuestionNames:
         self._capital = [word != word.lower() or any(map(str.isdigit, word)) for word in written]
         self.terms = [extract_terms(word) for word in self.words]
         self.rare = {word: count for word, count in document_frequency.items() if 0 < count <= RARE}
-        self._rarest = [
+        self.rarest = [
             min(map(self.rare.get, terms, repeat(RARE + 1)), default=RARE + 1) for terms in self.terms
         ]
-        self._naming = [at for at, count in enumerate(self._rarest) if count <= cap]
+        self._naming = [at for at, count in enumerate(self.rarest) if count <= cap]
         self._bare = [word.removesuffix("'s") for word in self.words]
         self.unknown = [at for at, terms in enumerate(self.terms) if terms and set(terms) <= {*unknown}]
         self.places = _find_spellings(self.words)
-
-    def count_rarest(self, at: int, size: int) -> int:
-        """Return how many documents have the rarest of the words there, at most :data:`RARE` + 1."""
-        return min(self._rarest[at : at + size])
 
     def find_mentions(self, ref: int, document: plans.StoredDocument) -> Iterator[Mention]:
         """Yield the places that may name a document."""
@@ -152,7 +148,7 @@ class QuestionNames:
                 for at, size in places:
                     named = size - self.terms[at : at + size].count(())
                     # Words stand together by chance unless they are many, or one is rare.
-                    if named >= SURE_NAME_WORDS or min(self._rarest[at : at + size]) <= RARE:
+                    if named >= SURE_NAME_WORDS or min(self.rarest[at : at + size]) <= RARE:
                         yield Mention(at, size, _BY_LEADING_WORDS, ref)
                 break
         if self._partial:
@@ -263,9 +259,8 @@ def find_named_documents(
         share_words = set(likely.tolist())
         for ref, document in read.items():
             for mention in names.find_mentions(ref, document):
-                if (ref in share_words or mention.evidence == _BY_SLIP) and (
-                    rare is None or names.count_rarest(mention.at, mention.size) <= rare
-                ):
+                rarest = min(names.rarest[mention.at : mention.at + mention.size])
+                if (ref in share_words or mention.evidence == _BY_SLIP) and (rare is None or rarest <= rare):
                     mentions.append(mention)
     meant, unclear = _select_longest(mentions, taken, cap)
     for alike in unclear:

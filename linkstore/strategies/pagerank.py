@@ -293,7 +293,7 @@ class PageRank(Traversing):
         teleport = self._make_teleport(trail, matches, seeds, own)
         edges = weigh_both_ways(trail, Edges.concatenate(hops), BACKWARD)
         time = compute_pagerank(*edges, teleport, DAMPING)
-        parts = self._make_parts(trail, stage, matches, time)
+        parts = self._make_parts(matches, stage.by_words(trail.refs), time)
         if self.depth:
             parts = yield from self._add_page_evidence(trail, stage, matches, parts)
         k = self.k if self.reranker is None else max(self.k, RERANKED)
@@ -341,14 +341,12 @@ class PageRank(Traversing):
         scaled = {name: part / whole for name, part in parts.items()}
         return {**scaled, "page": own * factor / whole - _sum_parts(scaled)}
 
-    def _make_parts(
-        self, trail: Trail, stage: FirstStage, matches: Floats, time: Doubles
-    ) -> dict[str, Floats]:
+    def _make_parts(self, matches: Floats, by_words: Floats, time: Doubles) -> dict[str, Floats]:
         """Return the parts of scores, (n,) each: the walk, and meaning and words of the first stage."""
         whole = np.float32(1 + FIRST_STAGE_WEIGHT)
         walk = ((time / time.max()) ** WALK_POWER).astype(np.float32) / whole
         share = np.float32(FIRST_STAGE_WEIGHT) / whole
-        words = share * stage.by_words(trail.refs)
+        words = share * by_words
         meaning = share * matches - words
         return {"walk": walk, "meaning": meaning, "words": words}
 

@@ -246,19 +246,11 @@ class LinkTexts:
 
     def label(self, link: Tag, *ends: int) -> str | None:
         """Return the label of a link, as the first of its ends has it that has one."""
-        for end in ends:
-            labels, _ = self._read_links(end)
-            if link in labels:
-                return labels[link]
-        return None
+        return next((label for end in ends if (label := self._read_links(end)[0].get(link))), None)
 
     def data(self, link: Tag, *ends: int) -> LinkData:
         """Return the data of a link, as the first of its ends has it from which the link leads out."""
-        for end in ends:
-            _, data = self._read_links(end)
-            if link in data:
-                return data[link]
-        return None
+        return next((data[link] for end in ends if link in (data := self._read_links(end)[1])), None)
 
     def _read_links(self, position: int) -> tuple[Mapping[Tag, str], Mapping[Tag, LinkData]]:
         """Return the labels and the data of a document's links."""

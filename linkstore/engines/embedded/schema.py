@@ -242,10 +242,9 @@ def read_settings(connection: apsw.Connection) -> dict[str, Any]:
         StoreFormatError: If a counter is missing or invalid; ``repair`` restores it.
     """
     settings = read_raw_settings(connection)
-    if problems := find_setting_problems(settings):
-        problem = next(iter(problems.values()))
+    if wrong := list(find_setting_problems(settings).values()):
         raise StoreFormatError(
-            f"{connection.filename}: {problem}; run repair, or restore the store from a copy"
+            f"{connection.filename}: {wrong[0]}; run repair, or restore the store from a copy"
         )
     return settings
 
