@@ -53,17 +53,19 @@ class Condition:
         equalities: Fields that must equal a scalar, or be a list with it, for engines that can look them up.
         test: Returns whether a document's metadata satisfies the filter.
         needed: Fields that some part of the filter needs: it holds for no document without the field.
+
+    Attributes:
+        always: Whether every document passes.
     """
 
     key: str
     equalities: tuple[tuple[str, str | int | float | bool], ...] = field(compare=False)
     test: Test = field(compare=False, repr=False)
     needed: frozenset[str] = field(default=frozenset(), compare=False)
+    always: bool = field(init=False, compare=False, repr=False)
 
-    @property
-    def always(self) -> bool:
-        """Whether every document passes."""
-        return not self.key
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "always", not self.key)
 
     def matches(self, metadata: Mapping[str, Any]) -> bool:
         """Say whether a document with this metadata passes."""

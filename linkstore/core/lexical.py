@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import filterfalse
+from collections.abc import Mapping, Sequence
+from itertools import chain, filterfalse
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -88,17 +88,19 @@ def is_number(word: str) -> bool:
     return _NUMBER.fullmatch(word) is not None
 
 
-def list_other_names(metadata: Mapping[str, Any], id: str) -> Iterator[str]:
-    """Yield the other names of a document: in :data:`OTHER_NAME_FIELDS`, and a number that ends its id.
+def list_other_names(metadata: Mapping[str, Any], id: str) -> list[str]:
+    """Return the other names of a document: in :data:`OTHER_NAME_FIELDS`, and a number that ends its id.
 
     An id that is a number is found as it is.
     """
+    names: list[str] = []
     for field in filter(metadata.__contains__, OTHER_NAME_FIELDS):
         value = metadata[field]
-        yield from (name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str))
+        names += [name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)]
     part = get_last_id_part(id)
     if part != id and is_number(part):
-        yield part
+        names.append(part)
+    return names
 
 
 def extract_document_terms(text: str, metadata: Mapping[str, Any], id: str) -> tuple[str, ...]:
@@ -107,8 +109,8 @@ def extract_document_terms(text: str, metadata: Mapping[str, Any], id: str) -> t
     Words of its other names are added that neither has, so that it is found by them; each counts once.
     """
     written = (*extract_terms(get_document_name(metadata)) * NAME_COUNTS, *extract_terms(text))
-    others = [term for name in list_other_names(metadata, id) for term in extract_terms(name)]
-    return (*written, *(term for term in dict.fromkeys(others) if term not in written)) if others else written
+    others = dict.fromkeys(chain.from_iterable(map(extract_terms, list_other_names(metadata, id))))
+    return (*written, *(term for term in others if term not in written)) if others else written
 
 
 def inverse_frequency(documents: int, having: int) -> float:
@@ -134,16 +136,15 @@ def select_affordable(having: Mapping[str, int]) -> tuple[list[str], list[str]]:
     Args:
         having: For each word of the question, in order, how many documents have it.
     """
+    affordable: set[str] = set()
+    total = 0
+    for count, word in sorted(zip(having.values(), having, strict=True)):
+        total += count
+        if count and (total <= POSTINGS or not affordable):
+            affordable.add(word)
     taken: list[str] = []
     left: list[str] = []
-    total = 0
-    for word in sorted((word for word in having if having[word]), key=lambda word: (having[word], word)):
-        total += having[word]
-        (taken if total <= POSTINGS or not taken else left).append(word)
-    return restore_order(having, taken), restore_order(having, left)
-
-
-def restore_order(having: Mapping[str, int], words: Sequence[str]) -> list[str]:
-    """Return some of the words in the order of the question."""
-    chosen = set(words)
-    return [word for word in having if word in chosen]
+    for word, count in having.items():
+        if count:
+            (taken if word in affordable else left).append(word)
+    return taken, left

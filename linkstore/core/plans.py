@@ -272,11 +272,16 @@ def select_stored(ids: Iterable[str]) -> Plan[list[str]]:
 
 def rank_best(scores: Floats, take: int) -> Ranking:
     """Return the positions of the ``take`` best scores, in order; yield positions whose ids are needed."""
-    chosen = _select_contenders(scores, take)
+    if take <= 0:
+        return np.empty(0, dtype=np.int64)
+    chosen = np.arange(len(scores))
+    if take < len(scores):  # those that tie with the last one may be better
+        chosen = np.flatnonzero(scores >= np.partition(scores, len(scores) - take)[len(scores) - take])
     chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
     tied = mark_ties(scores[chosen])
     if tied.any():
-        chosen = yield from _break_ties(chosen, -scores[chosen], tied)
+        ids = yield chosen[tied]
+        chosen = _break_ties(chosen, tied, ids, -scores[chosen])
     return chosen[:take]
 
 
@@ -285,7 +290,8 @@ def rank_by_group(groups: Ints, scores: Floats) -> Ranking:
     order, ordered = _sort_keys((groups << 32) + _invert_scores(scores), int(groups.max(initial=0)))
     tied = mark_ties(ordered)
     if tied.any():
-        order = yield from _break_ties(order, -scores[order], tied, groups[order])
+        ids = yield order[tied]
+        order = _break_ties(order, tied, ids, -scores[order], groups[order])
     return order
 
 
@@ -364,20 +370,9 @@ def _invert_scores(scores: Floats) -> Ints:
     return (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) + (1 << 31)
 
 
-def _select_contenders(scores: Floats, take: int) -> Ints:
-    """Return every position that may be among the best ``take``, ties with the last included."""
-    if take >= len(scores):
-        return np.arange(len(scores))
-    if take <= 0:
-        return np.empty(0, dtype=np.int64)
-    threshold = np.partition(scores, len(scores) - take)[len(scores) - take]
-    return np.flatnonzero(scores >= threshold)
-
-
-def _break_ties(order: Ints, keys: Floats, tied: Bools, groups: Ints | None = None) -> Ranking:
-    at = np.flatnonzero(tied)
-    ids = yield order[at]
+def _break_ties(order: Ints, tied: Bools, ids: list[str], *keys: Floats | Ints) -> Ints:
+    """Return positions in the order of the keys, the last one first, and then of the ids of those tied."""
     rank = np.zeros(len(order), dtype=np.int64)
-    by_id: Any = sorted(range(len(ids)), key=ids.__getitem__)
-    rank[at[by_id]] = np.arange(len(ids))
-    return order[np.lexsort((rank, keys) if groups is None else (rank, keys, groups))]
+    by_id = sorted(range(len(ids)), key=ids.__getitem__)
+    rank[np.flatnonzero(tied)[by_id]] = np.arange(len(ids))
+    return order[np.lexsort((rank, *keys))]

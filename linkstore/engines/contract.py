@@ -11,7 +11,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from linkstore.core.arrays import Bools, Floats, Ints
 from linkstore.core.filters import EVERYTHING, Condition
@@ -416,24 +416,24 @@ class Reader(ABC):
 
     def answer(self, fetch: Fetch[A]) -> EngineOperation[A]:
         """Return the operation that answers a fetch."""
-        operation: EngineOperation[A] = self._methods[type(fetch)](fetch)
+        operation: EngineOperation[A] = getattr(self, _METHODS[type(fetch)])(fetch)
         return operation
 
-    @property
-    def _methods(self) -> Mapping[type[Fetch[Any]], Callable[..., EngineOperation[Any]]]:
-        return {
-            Nearest: self.nearest,
-            Find: self.find,
-            Groups: self.groups,
-            Resolve: self.resolve,
-            Members: self.members,
-            Matching: self.matching,
-            Vectors: self.vectors,
-            Ids: self.ids,
-            Tags: self.tags,
-            Documents: self.documents,
-            Lexical: self.lexical,
-        }
+
+_METHODS: Final[Mapping[type[Fetch[Any]], str]] = {
+    Nearest: "nearest",
+    Find: "find",
+    Groups: "groups",
+    Resolve: "resolve",
+    Members: "members",
+    Matching: "matching",
+    Vectors: "vectors",
+    Ids: "ids",
+    Tags: "tags",
+    Documents: "documents",
+    Lexical: "lexical",
+}
+"""The names of the methods of readers that answer fetches."""
 
 
 def as_operation(

@@ -50,7 +50,8 @@ def check_known_names(backend: Backend, strategy: Strategy, options: SearchOptio
     """
     hop = options.hop_condition
     asked = Vocabulary(kinds=strategy.kinds_named, fields=hop.needed, link_fields=options.link_fields_needed)
-    yield from check_vocabulary(backend, asked, [hop], options.filter)
+    if asked:
+        yield from check_vocabulary(backend, asked, [hop], options.filter)
 
 
 def check_vocabulary(

@@ -153,11 +153,11 @@ def find_doubt(
     if least is None:
         return
     trail.least_similarity = -1.0 if named else least
-    if named or controls.min_similarity is not None or stage.highest is None:
+    if named or controls.min_similarity is not None or stage.highest is None or stage.highest >= least:
         return
     asked, _ = extract_question_terms(question.text)
     enough = max(FEWEST_UNKNOWN, len(asked) / 2)
-    if stage.highest >= least or len(unknown) < enough:
+    if len(unknown) < enough:
         return
     nearest = stage.refs[np.argsort(-stage.similarity, kind="stable")[:SLIP_DOCUMENTS]]
     documents = yield from plans.ask(plans.Documents(refs=nearest))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, Final
 
@@ -38,7 +38,7 @@ from linkstore.strategies.traversal import (
     Edges,
     FoundDocuments,
     Trail,
-    follow_groups,
+    follow_tags,
 )
 
 NAMING_KINDS: Final = ("mention", "heading")
@@ -126,48 +126,43 @@ class QuestionNames:
         self._capital = [word != word.lower() or any(map(str.isdigit, word)) for word in written]
         self.terms = [extract_terms(word) for word in self.words]
         self.rare = {word: count for word, count in document_frequency.items() if 0 < count <= RARE}
-        self._naming = [at for at in range(len(self.words)) if self.count_rarest(at, 1) <= cap]
+        self.rarest = [
+            min(map(self.rare.get, terms, repeat(RARE + 1)), default=RARE + 1) for terms in self.terms
+        ]
+        self._naming = [at for at, count in enumerate(self.rarest) if count <= cap]
         self._bare = [word.removesuffix("'s") for word in self.words]
         self.unknown = [at for at, terms in enumerate(self.terms) if terms and set(terms) <= {*unknown}]
-        self.places: dict[str, list[tuple[int, int]]] = {}
-        for at in range(len(self.words)):
-            for size in range(min(MAX_NAME_WORDS, len(self.words) - at), 0, -1):
-                for name in _list_spellings(" ".join(self.words[at : at + size])):
-                    self.places.setdefault(name, []).append((at, size))
-
-    def count_rarest(self, at: int, size: int) -> int:
-        """Return how many documents have the rarest of the words there, at most :data:`RARE` + 1."""
-        terms = chain.from_iterable(self.terms[at : at + size])
-        return min((self.rare.get(term, RARE + 1) for term in terms), default=RARE + 1)
-
-    def _is_sure(self, place: tuple[int, int]) -> bool:
-        """Say whether the words there are too rare or too many to stand together by chance."""
-        named = sum(map(bool, self.terms[place[0] : sum(place)]))
-        return self.count_rarest(*place) <= RARE or named >= SURE_NAME_WORDS
+        self.places = _find_spellings(self.words)
 
     def find_mentions(self, ref: int, document: plans.StoredDocument) -> Iterator[Mention]:
         """Yield the places that may name a document."""
-        for name in list_names(document.id, document.metadata):
-            for at, size in self.places.get(name, ()):
-                yield Mention(at, size, _BY_NAME, ref)
+        names = {document.id, get_last_id_part(document.id), *list_given_names(document.metadata)}
+        for words in set(map(tokenize, names)):
+            places = self.places.get(" ".join(words))
+            if places and any(map(_may_name, words)):
+                for at, size in places:
+                    yield Mention(at, size, _BY_NAME, ref)
         leading = tokenize(document.text[:LEADING])[:MAX_NAME_WORDS]
-        yield from self._find_leading_words(ref, leading)
+        for length in range(len(leading), 0, -1):
+            if places := self.places.get(" ".join(leading[:length])):
+                for at, size in places:
+                    named = size - self.terms[at : at + size].count(())
+                    # Words stand together by chance unless they are many, or one is rare.
+                    if named >= SURE_NAME_WORDS or min(self.rarest[at : at + size]) <= RARE:
+                        yield Mention(at, size, _BY_LEADING_WORDS, ref)
+                break
         if self._partial:
             yield from self._find_leading_short_name(ref, document.text, leading)
             yield from self._find_parts_of_names(ref, document)
-        there = frozenset(extract_terms(document.text) if self._naming else ())
+        if self._naming:
+            yield from self._find_rare_words(ref, document.text)
+
+    def _find_rare_words(self, ref: int, text: str) -> Iterator[Mention]:
+        there = frozenset(extract_terms(text))
         for at in self._naming:
             terms = self.terms[at]
-            if there.issuperset(terms) and _is_written_as_name(document.text, terms):
+            if there.issuperset(terms) and _is_written_as_name(text, terms):
                 yield Mention(at, 1, _BY_RARE_WORD, ref)
-
-    def _find_leading_words(self, ref: int, leading: Sequence[str]) -> Iterator[Mention]:
-        for size in range(len(leading), 0, -1):
-            if places := self.places.get(" ".join(leading[:size]), ()):
-                yield from (
-                    Mention(*place, _BY_LEADING_WORDS, ref) for place in places if self._is_sure(place)
-                )
-                break
 
     def _find_leading_short_name(self, ref: int, text: str, leading: Sequence[str]) -> Iterator[Mention]:
         for size in range(len(leading) - 1, 1, -1) if is_abbreviated(text) else ():
@@ -263,12 +258,10 @@ def find_named_documents(
         read = dict(zip(refs.tolist(), documents, strict=True))
         share_words = set(likely.tolist())
         for ref, document in read.items():
-            mentions += (
-                mention
-                for mention in names.find_mentions(ref, document)
-                if (ref in share_words or mention.evidence == _BY_SLIP)
-                and (rare is None or names.count_rarest(mention.at, mention.size) <= rare)
-            )
+            for mention in names.find_mentions(ref, document):
+                rarest = min(names.rarest[mention.at : mention.at + mention.size])
+                if (ref in share_words or mention.evidence == _BY_SLIP) and (rare is None or rarest <= rare):
+                    mentions.append(mention)
     meant, unclear = _select_longest(mentions, taken, cap)
     for alike in unclear:
         several = sorted((read[mention.ref] for mention in alike), key=attrgetter("id"))
@@ -308,33 +301,19 @@ def _find_tags(
 
     Returns the links from the query to them, the mentions, and the places of all names that documents have.
     """
-    grams = [
-        (place, kind, name) for name, places in names.places.items() for place in places for kind in kinds
-    ]
-    refs = yield from plans.ask(plans.Resolve(tags=tuple((kind, name) for _, kind, name in grams)))
-    distinct, first = np.unique(refs, return_index=True)
-    named = np.sort(first[distinct >= 0])
-    hop = yield from follow_groups(
-        refs[named],
-        "in",
-        source=named,
-        vector=question.vector,
-        take=cap,
-        cap=cap,
-        filter=question.seed_filter,
+    tags = [(kind, name) for name in names.places for kind in kinds]
+    hop = yield from follow_tags(
+        tags, "in", vector=question.vector, take=cap, cap=cap, filter=question.seed_filter
     )
-    borne = set(hop.groups[hop.reached.sizes > 0].tolist())
-    taken = {place for (place, _, _), ref in zip(grams, refs.tolist(), strict=True) if ref in borne}
+    taken: set[tuple[int, int]] = set()
+    for source in hop.source[hop.size > 0].tolist():
+        taken.update(names.places[tags[source][1]])
     # Of equally rare names the first one makes the path.
     edges = hop.edges.take(np.argsort(hop.edges.source, kind="stable"))
-    of_ref: dict[int, list[tuple[int, int]]] = {}
-    for (place, _, _), ref in zip(grams, refs.tolist(), strict=True):
-        of_ref.setdefault(ref, []).append(place)
-    mentions = [
-        Mention(*place, _BY_NAME, target, row)
-        for row, (group, target) in enumerate(zip(edges.group.tolist(), edges.target.tolist(), strict=True))
-        for place in of_ref[group]
-    ]
+    mentions = []
+    for row, (source, target) in enumerate(zip(edges.source.tolist(), edges.target.tolist(), strict=True)):
+        for at, size in names.places[tags[source][1]]:
+            mentions.append(Mention(at, size, _BY_NAME, target, row))
     return leave_query(edges), mentions, taken
 
 
@@ -352,10 +331,14 @@ def _find_nearest(question: Question) -> Plan[Ints]:
 def _find_candidates(names: QuestionNames, question: Question, best: Ints) -> Plan[Ints]:
     """Return the documents whose names are compared with the question."""
     parts = [best[:READ]]
-    words = dict.fromkeys(word.strip(_AROUND_IDS) for word in question.text[:MAX_QUESTION_CHARACTERS].split())
-    ids = [word for word in words if not word.isalpha() and is_storable(word)][:MAX_SEARCHED_WORDS]
+    ids: dict[str, None] = {}
+    for word in question.text[:MAX_QUESTION_CHARACTERS].split():
+        id = word.strip(_AROUND_IDS)
+        if not id.isalpha() and is_storable(id):
+            ids[id] = None
     if ids:
-        candidates = yield from plans.ask(plans.Find(ids=tuple(ids), filter=question.seed_filter))
+        asked = tuple(ids)[:MAX_SEARCHED_WORDS]
+        candidates = yield from plans.ask(plans.Find(ids=asked, filter=question.seed_filter))
         parts.append(candidates.refs)
     if names.rare:
         matches = yield from plans.ask(
@@ -411,24 +394,22 @@ def is_abbreviated(text: str) -> bool:
     return _ABBREVIATION.match(text) is not None
 
 
-def list_names(id: str, metadata: Mapping[str, Any]) -> set[str]:
-    """Return the names of a document, folded: title, aliases, innermost heading, id and its last part."""
-    names = map(tokenize, [id, get_last_id_part(id), *list_given_names(metadata)])
-    return {" ".join(words) for words in names if any(map(_may_name, words))}
-
-
 def list_given_names(metadata: Mapping[str, Any]) -> list[str]:
     """Return the names that a document has in its metadata, as written: its innermost heading, title, …."""
     headings = metadata.get("headings")
-    names = headings[-1:] if isinstance(headings, list) else []
-    for field in NAME_FIELDS:
-        value = metadata.get(field)
-        names += value if isinstance(value, list) else [value]
-    return list(dict.fromkeys(name for name in names if isinstance(name, str)))
+    values = headings[-1:] if isinstance(headings, list) else []
+    for field in filter(metadata.__contains__, NAME_FIELDS):
+        value = metadata[field]
+        values += value if isinstance(value, list) else [value]
+    names: dict[str, None] = {}
+    for value in values:
+        if isinstance(value, str):
+            names[value] = None
+    return list(names)
 
 
 def _may_name(word: str) -> bool:
-    return is_number(word) or not (word.isdigit() or word in STOP_WORDS)
+    return not (word.isdigit() or word in STOP_WORDS) or is_number(word)
 
 
 def list_short_names(name: str) -> list[tuple[str, ...]]:
@@ -472,12 +453,18 @@ def is_slip(asked: str, word: str, *, alone: bool) -> bool:
     return swapped or short[at + 1 :] == long[at + 1 :]
 
 
-def _list_spellings(words: str) -> list[str]:
-    """Return the words, and what they name as a possessive or as a plural of several words."""
-    if words.endswith("'s"):
-        return [words, words.removesuffix("'s")]
-    plural = " " in words and words.endswith("s") and not words.endswith("ss")
-    return [words, words.removesuffix("s")] if plural else [words]
+def _find_spellings(words: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+    """Return the places of all names that words may spell, also as a possessive or a plural of several."""
+    places: dict[str, list[tuple[int, int]]] = {}
+    for at in range(len(words)):
+        for size in range(min(MAX_NAME_WORDS, len(words) - at), 0, -1):
+            name = " ".join(words[at : at + size])
+            places.setdefault(name, []).append((at, size))
+            if name.endswith("'s"):
+                places.setdefault(name.removesuffix("'s"), []).append((at, size))
+            elif size > 1 and name.endswith("s") and not name.endswith("ss"):
+                places.setdefault(name.removesuffix("s"), []).append((at, size))
+    return places
 
 
 def _is_written_as_name(text: str, terms: Iterable[str]) -> bool:

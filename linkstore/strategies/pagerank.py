@@ -289,10 +289,15 @@ class PageRank(Traversing):
                 break
         rest = documents.take(~is_member(documents.refs, trail.refs))
         trail.add((yield from limit_nodes(trail, rest, 0, self)), 0)
-        teleport = self._make_teleport(trail, stage, seeds, own)
+        matches = stage.scores(trail.refs, trail.similarity)
+        teleport = self._make_teleport(trail, matches, seeds, own)
         edges = weigh_both_ways(trail, Edges.concatenate(hops), BACKWARD)
         time = compute_pagerank(*edges, teleport, DAMPING)
-        return (yield from self._rank(trail, stage, time, question))
+        parts = self._make_parts(matches, stage.by_words(trail.refs), time)
+        if self.depth:
+            parts = yield from self._add_page_evidence(trail, stage, matches, parts)
+        k = self.k if self.reranker is None else max(self.k, RERANKED)
+        return (yield from make_best_hits(trail, self, question, _sum_parts(parts), parts, k))
 
     def apply_reranker(self, question: Question, hits: Hits) -> Operation[Hits]:
         """Rerank the hits, if the strategy has a reranker."""
@@ -300,12 +305,12 @@ class PageRank(Traversing):
             return hits
         return (yield from rerank_hits(hits, question.text, self.reranker, RERANK_WEIGHT, RERANKED, self.k))
 
-    def _make_teleport(self, trail: Trail, stage: FirstStage, seeds: Ints, own: FoundDocuments) -> Doubles:
+    def _make_teleport(self, trail: Trail, matches: Floats, seeds: Ints, own: FoundDocuments) -> Doubles:
         """Return the (n,) share of jumps to each start.
 
         Seeds have a share by match and rank, other starts by how surely they are named.
         """
-        teleport = stage.scores(trail.refs, trail.similarity).astype(np.float64) ** SHARPNESS
+        teleport = matches.astype(np.float64) ** SHARPNESS
         for rank, ref in enumerate(seeds.tolist()):
             teleport[trail.refs == ref] *= DECAY**rank
         teleport[~is_member(trail.refs, np.concatenate((seeds, own.refs)))] = 0
@@ -317,40 +322,32 @@ class PageRank(Traversing):
             teleport[:] = 1.0  # nothing matches at all
         return teleport
 
-    def _rank(self, trail: Trail, stage: FirstStage, time: Doubles, question: Question) -> Plan[Hits]:
-        parts = yield from self._add_page_evidence(trail, stage, self._make_parts(trail, stage, time))
-        scores = _sum_parts(parts)
-        k = self.k if self.reranker is None else max(self.k, RERANKED)
-        return (yield from make_best_hits(trail, self, question, scores, parts, k))
-
     def _add_page_evidence(
-        self, trail: Trail, stage: FirstStage, parts: dict[str, Floats]
+        self, trail: Trail, stage: FirstStage, matches: Floats, parts: dict[str, Floats]
     ) -> Plan[dict[str, Floats]]:
         """Return the parts of scores, with ``page``, which other chunks of the same page add or take."""
-        if not self.depth:
-            return parts
         own = _sum_parts(parts)
         asked = np.zeros(len(trail), dtype=np.bool_)
         asked[(yield from rank_refs(trail.refs, own, PAGE_POOL))] = True
         in_stage = is_member(trail.refs, stage.refs)
         at = np.flatnonzero(asked | in_stage)
         pages = yield from find_pages(trail.refs[at])
-        matches = np.where(in_stage[at], stage.scores(trail.refs[at], trail.similarity[at]), np.float32(0))
+        matching = np.where(in_stage[at], matches[at], np.float32(0))
         factor = np.ones(len(trail), dtype=np.float32)
-        factor[at] += np.float32(PAGE_WEIGHT) * sum_page_evidence(pages, matches)
+        factor[at] += np.float32(PAGE_WEIGHT) * sum_page_evidence(pages, matching)
         whole = factor.max()
         place = yield from rank_within_pages(trail.refs[at], pages, own[at])
         factor[at] *= compute_page_fading(pages, own[at], place, PAGE_FADE)
         scaled = {name: part / whole for name, part in parts.items()}
         return {**scaled, "page": own * factor / whole - _sum_parts(scaled)}
 
-    def _make_parts(self, trail: Trail, stage: FirstStage, time: Doubles) -> dict[str, Floats]:
+    def _make_parts(self, matches: Floats, by_words: Floats, time: Doubles) -> dict[str, Floats]:
         """Return the parts of scores, (n,) each: the walk, and meaning and words of the first stage."""
         whole = np.float32(1 + FIRST_STAGE_WEIGHT)
         walk = ((time / time.max()) ** WALK_POWER).astype(np.float32) / whole
         share = np.float32(FIRST_STAGE_WEIGHT) / whole
-        words = share * stage.by_words(trail.refs)
-        meaning = share * stage.scores(trail.refs, trail.similarity) - words
+        words = share * by_words
+        meaning = share * matches - words
         return {"walk": walk, "meaning": meaning, "words": words}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -48,8 +49,8 @@ def find_pages(refs: Ints) -> Plan[Ints]:
     groups, at = np.unique(named.group, return_inverse=True)
     tags = yield from plans.ask(plans.Tags(groups=groups))
     names = [tag.partition("#")[0] for _, tag in tags]
-    number = {name: place for place, name in enumerate(sorted(set(names)))}
-    numbers = np.array([number[name] for name in names], dtype=np.int64)
+    number = dict(zip(sorted(set(names)), count()))
+    numbers = np.array(list(map(number.__getitem__, names)), dtype=np.int64)
     pages = len(number) + np.arange(len(refs))
     np.minimum.at(pages, named.document, numbers[at])
     return pages
@@ -240,34 +241,33 @@ class LinkTexts:
         self._documents = documents
         self._condition = question.link_filter
         labels = {(link.kind, link.tag): link.label for link in question.links if link.label}
-        self._labels: dict[int, Mapping[Tag, str]] = {QUERY: labels}
-        self._data: dict[int, Mapping[Tag, LinkData]] = {QUERY: _collect_data(question.links, EVERYTHING)}
+        data = _collect_data(question.links, EVERYTHING)
+        self._read: dict[int, tuple[Mapping[Tag, str], Mapping[Tag, LinkData]]] = {QUERY: (labels, data)}
 
     def label(self, link: Tag, *ends: int) -> str | None:
         """Return the label of a link, as the first of its ends has it that has one."""
-        return next((label for end in ends if (label := self._read_labels(end).get(link))), None)
+        return next((label for end in ends if (label := self._read_links(end)[0].get(link))), None)
 
     def data(self, link: Tag, *ends: int) -> LinkData:
         """Return the data of a link, as the first of its ends has it from which the link leads out."""
-        return next((data[link] for end in ends if link in (data := self._read_data(end))), None)
+        return next((data[link] for end in ends if link in (data := self._read_links(end)[1])), None)
 
-    def _read_labels(self, position: int) -> Mapping[Tag, str]:
-        if position not in self._labels:
+    def _read_links(self, position: int) -> tuple[Mapping[Tag, str], Mapping[Tag, LinkData]]:
+        """Return the labels and the data of a document's links."""
+        if position not in self._read:
+            metadata = self._documents[position].metadata
             labels: dict[Tag, str] = {}
-            for link in self._documents[position].metadata.get(LINKS_KEY) or ():
+            data: dict[Tag, LinkData] = {}
+            has_data = False
+            for link in metadata.get(LINKS_KEY) or ():
                 if link.get("label"):
                     labels.setdefault((link["kind"], link["tag"]), link["label"])
-            self._labels[position] = labels
-        return self._labels[position]
-
-    def _read_data(self, position: int) -> Mapping[Tag, LinkData]:
-        if position not in self._data:
-            metadata = self._documents[position].metadata
-            links: Iterable[Link] = ()
-            if any(link.get("data") for link in metadata.get(LINKS_KEY) or ()):
-                links = parse_links({LINKS_KEY: metadata[LINKS_KEY]})
-            self._data[position] = _collect_data(links, self._condition)
-        return self._data[position]
+                if link.get("data"):
+                    has_data = True
+            if has_data:
+                data = _collect_data(parse_links({LINKS_KEY: metadata[LINKS_KEY]}), self._condition)
+            self._read[position] = labels, data
+        return self._read[position]
 
 
 def _collect_data(links: Iterable[Link], condition: Condition) -> dict[Tag, LinkData]:
@@ -327,7 +327,7 @@ def make_hits(
     """
     arrivals = yield from find_arrivals(trail, positions)
     paths = {position: _list_path(position, arrivals) for position in positions.tolist()}
-    involved = list(dict.fromkeys(at for path in paths.values() for at in reversed(path)))
+    involved = list(dict.fromkeys(chain.from_iterable(map(reversed, paths.values()))))
     stored = yield from plans.ask(plans.Documents(refs=trail.refs[involved]))
     documents = dict(zip(involved, stored, strict=True))
     texts = LinkTexts(documents, question)
@@ -337,24 +337,23 @@ def make_hits(
     similarity = trail.similarity[positions]
     if parts is None:
         parts = {"similarity": similarity, "links": scores - similarity}
-    columns = {name: column.tolist() for name, column in parts.items()}
-    hits = tuple(
-        Hit(
-            document=Document(
-                id=documents[at].id, page_content=documents[at].text, metadata=documents[at].metadata
-            ),
+    shares = zip(*(column.tolist() for column in parts.values()), strict=True)
+    hits = []
+    for at, score, alike, share in zip(
+        positions.tolist(), scores.tolist(), similarity.tolist(), shares, strict=True
+    ):
+        document, path = documents[at], paths[at]
+        hit = Hit(
+            document=Document(id=document.id, page_content=document.text, metadata=document.metadata),
             score=score,
             similarity=alike,
-            depth=len(paths[at]) - 1,
-            path=Path(tuple(steps[on_path] for on_path in paths[at])),
-            contributions={name: column[row] for name, column in columns.items() if column[row]},
+            depth=len(path) - 1,
+            path=Path(tuple(map(steps.__getitem__, path))),
+            contributions={name: part for name, part in zip(parts, share, strict=True) if part},
         )
-        for row, (at, score, alike) in enumerate(
-            zip(positions.tolist(), scores.tolist(), similarity.tolist(), strict=True)
-        )
-    )
+        hits.append(hit)
     return Hits(
-        hits=hits,
+        hits=tuple(hits),
         cuts=tuple(trail.cuts),
         doubt=trail.doubt,
         least_similarity=trail.least_similarity,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
+from operator import attrgetter
 from typing import Any, Final, Required, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -81,7 +82,7 @@ class Edges:
         """Return the rows of several tables, at least one, in one."""
         if len(parts) == 1:
             return parts[0]
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS})
+        return cls(**{name: np.concatenate(list(map(attrgetter(name), parts))) for name in _COLUMNS})
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(Edges))
@@ -296,12 +297,12 @@ class Trail:
             found: The documents reached. Of their edges, those are kept that lead to one of them.
             depth: The number of hops.
         """
-        positions = np.arange(len(self.refs), len(self.refs) + len(found))
+        positions = np.arange(len(self.refs), len(self.refs) + len(found.refs))
         self.refs = np.concatenate((self.refs, found.refs))
         self.similarity = np.concatenate((self.similarity, found.similarity))
         self.weight = np.concatenate((self.weight, found.weight))
         self.score = np.concatenate((self.score, found.score))
-        self.depth = np.concatenate((self.depth, np.full(len(found), depth)))
+        self.depth = np.concatenate((self.depth, np.full(len(positions), depth)))
         if len(found.edges):
             order = np.argsort(found.refs)
             at = find_positions(found.edges.target, found.refs[order])

@@ -6,10 +6,12 @@ import ast
 import io
 import sys
 import tokenize
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
@@ -23,6 +25,10 @@ MAX_EXPORTED = 110
 MAX_STORE_NAMES = 60
 MAX_FILES = {"add": 22, "similarity_search": 29, "search": 33, "recall": 43}
 """Files of linkstore that run, in a process that has done the same before."""
+MAX_SEARCH_FUNCTIONS = 238
+MAX_SEARCH_CALLS = 793
+"""Functions of linkstore that a default search runs, and how often it enters one; as many again at each value
+of a generator. Python 3.11 also counts comprehensions."""
 
 
 def modules() -> list[Path]:
@@ -56,14 +62,14 @@ def count_code(path: Path) -> int:
     return len(lines - left_out)
 
 
-def files_crossed(call: Callable[[], object]) -> set[str]:
-    """Return the files of linkstore whose functions a call runs."""
-    crossed: set[str] = set()
+def count_calls(call: Callable[[], object]) -> Counter[tuple[str, str]]:
+    """Count how often a call enters each function of linkstore, by file and name."""
+    entered: Counter[tuple[str, str]] = Counter()
     package = str(ROOT / "linkstore")
 
     def note(frame, event, _):
         if event == "call" and frame.f_code.co_filename.startswith(package):
-            crossed.add(frame.f_code.co_filename.removeprefix(package))
+            entered[frame.f_code.co_filename.removeprefix(package), frame.f_code.co_qualname] += 1
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -71,7 +77,7 @@ def files_crossed(call: Callable[[], object]) -> set[str]:
         call()
     finally:
         sys.setprofile(before)
-    return crossed
+    return entered
 
 
 @pytest.fixture
@@ -113,5 +119,30 @@ def test_a_store_has_no_more_public_names_than_agreed():
 @pytest.mark.parametrize("name", MAX_FILES)
 def test_a_call_runs_through_no_more_files_than_agreed(calls, name):
     calls[name]()
-    crossed = files_crossed(calls[name])
+    crossed = {file for file, _ in count_calls(calls[name])}
     assert len(crossed) <= MAX_FILES[name], sorted(crossed)
+
+
+def test_a_search_runs_through_no_more_functions_than_agreed(tmp_path):
+    documents = [
+        Document(
+            id=f"h{number}",
+            page_content=f"A hub {number} has {number} links to spokes and rims.",
+            metadata={
+                "page": f"p{number}",
+                "links": [
+                    {"kind": "hyperlink", "tag": f"p{(number * 7 + 1) % 200}", "direction": "out"},
+                    {"kind": "hyperlink", "tag": f"p{number}", "direction": "in"},
+                    {"kind": "keyword", "tag": f"k{number % 20}", "direction": "bidir"},
+                ],
+            },
+        )
+        for number in range(200)
+    ]
+    with LinkStore.open(tmp_path / "kb") as store:
+        store.add_documents(documents)
+        for _ in range(2):
+            store.search("What is a hub with many links?")
+        entered = count_calls(lambda: store.search("What is a hub with many links?"))
+    assert len(entered) <= MAX_SEARCH_FUNCTIONS, sorted(entered)
+    assert entered.total() <= MAX_SEARCH_CALLS, entered.most_common(20)

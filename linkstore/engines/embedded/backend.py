@@ -107,7 +107,7 @@ class EmbeddedBackend(Backend):
         if self._closed:
             place = "in memory" if self._place is None else f"at {self.folder}"
             raise StoreClosedError(f"the store {place} is closed; open it again")
-        return self._database
+        return self._store.database
 
     @as_operation
     def manifest(self) -> Manifest:

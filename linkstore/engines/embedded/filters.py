@@ -77,7 +77,7 @@ class FilterCache:
 
         What two threads find at the same time may be kept for one of them alone, and is found once more.
         """
-        kept: Array = self.get(key, np.empty(0, dtype))
+        kept: Array = self._results.get(key, np.empty(0, dtype))
         lacking = int(rows.max(initial=-1)) + 1 - len(kept)
         if lacking > 0:
             kept = np.concatenate((kept, np.full(lacking, _UNKNOWN, dtype)))
@@ -89,9 +89,9 @@ class FilterCache:
         self.keep(key, kept)
         return results
 
-    def get(self, key: Hashable, default: Any = None) -> Any:
-        """Return what is kept under a key."""
-        return self._results.get(key, default)
+    def get(self, key: Hashable) -> Any:
+        """Return what is kept under a key, or None."""
+        return self._results.get(key)
 
     def keep(self, key: Hashable, result: Array | ScopeDocuments) -> None:
         """Keep a result, and drop the least recently used ones until the others fit into memory."""
@@ -139,8 +139,6 @@ class StoreView:
             side: The side of the link groups.
             entries: (m,) entries of the mirror; the reader sees their documents.
         """
-        if condition.always:
-            return self.mirror.sides[side].weight.take(entries)
 
         def judge(unknown: Ints) -> Array:
             return _judge_links(condition, side, unknown, self.mirror, self.connection)

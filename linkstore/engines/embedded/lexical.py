@@ -10,6 +10,7 @@ Without a scope this takes about as long as ``bm25()``: see docs/decisions/0007-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -121,7 +122,7 @@ def score_documents(
         known[word] if word in known and having[word] <= POSTINGS else _read_posting(connection, word, locate)
         for word in taken
     ]
-    rows = sort_unique(np.concatenate([np.empty(0, np.int64), *(posting.rows for posting in postings)]))
+    rows = sort_unique(np.concatenate([np.empty(0, np.int64), *map(attrgetter("rows"), postings)]))
     scores, sizes = np.zeros(len(rows)), lengths(rows).astype(np.float64)
     for posting in postings:
         at = np.searchsorted(rows, posting.rows)

@@ -263,7 +263,7 @@ class OpenStore:
         """Make derived files anew if they are missing or do not match the hashes in the database."""
         settings = self.database.read(schema.read_raw_settings)
         if wrong := schema.find_setting_problems(settings):
-            _LOG.warning("%s is damaged and needs repair: %s", self.database.path, "; ".join(wrong))
+            _LOG.warning("%s is damaged and needs repair: %s", self.database.path, "; ".join(wrong.values()))
             return
         if damaged := self.find_damaged():
             _LOG.warning(

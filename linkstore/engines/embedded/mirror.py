@@ -116,7 +116,7 @@ class Column:
             self.base[start : min(stop, split)],
             self.tail[max(start - split, 0) : max(stop - split, 0)],
         ]
-        return [view for view in views if len(view)]
+        return list(filter(len, views))
 
     def rows(self, start: int, stop: int) -> Array:
         """Return rows ``start`` to ``stop``."""
@@ -228,6 +228,7 @@ class Mirror:
     Args:
         change: The last change that the mirror includes.
         alive: (n,) whether each document has not been removed.
+        living: How many have not been removed.
         word_count: How many words the others have together.
         keys: Document keys, ascending.
         vectors: Document vectors.
@@ -241,6 +242,7 @@ class Mirror:
 
     change: int
     alive: Bools
+    living: int
     word_count: int
     keys: Column
     vectors: Column
@@ -258,6 +260,7 @@ class Mirror:
         return cls(
             change=change,
             alive=np.ones(len(arrays["keys"]), np.bool_),
+            living=len(arrays["keys"]),
             word_count=int(arrays["words"].sum()),
             kinds=tuple(str(kinds.tobytes(), "utf-8").split("\0")) if kinds.size else (),
             sides={
@@ -274,11 +277,6 @@ class Mirror:
     def dimension(self) -> int:
         """The length of the vectors."""
         return int(self.vectors.base.shape[1])
-
-    @property
-    def living(self) -> int:
-        """The number of documents that have not been removed."""
-        return int(np.count_nonzero(self.alive))
 
     def find_living(self, start: int = 0) -> Ints:
         """Return the rows, from ``start`` on, of the documents that have not been removed."""
@@ -340,6 +338,7 @@ def advance_mirror(mirror: Mirror, connection: apsw.Connection, change: int) -> 
         added,
         change=change,
         alive=alive,
+        living=int(np.count_nonzero(alive)),
         word_count=added.word_count - int(added.words.take(removed).sum()),
     )
 

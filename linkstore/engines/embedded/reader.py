@@ -136,22 +136,20 @@ class EmbeddedReader(Reader):
         unfiltered = fetch.filter.always and self._scope.always
         take = fetch.k if unfiltered else max(4 * fetch.k, PROPOSALS)
         while True:
-            order = finish_ranking(rank_best(scores, take), lambda at: self._view.find_ids(rows[at]))
-            passing = order[self._holds(rows[order])]
-            passing = passing[self._view.find_passing(fetch.filter, rows[passing])]
+            passing = finish_ranking(rank_best(scores, take), lambda at: self._view.find_ids(rows[at]))
+            if not unfiltered:
+                passing = passing[self._view.find_passing(self._scope, rows[passing])]
+                passing = passing[self._view.find_passing(fetch.filter, rows[passing])]
             if len(passing) >= fetch.k or take >= len(rows):
                 chosen = passing[: fetch.k]
                 return Candidates(refs=rows[chosen], similarity=scores[chosen])
             take *= 8
 
-    def _holds(self, rows: Ints) -> Bools:
-        """Say whether each document (n,) is in the scope."""
-        return self._view.find_passing(self._scope, rows)
-
     def _exist(self, rows: Ints) -> Bools:
         """Say whether each document (n,) exists for the plan."""
         exist = self._mirror.alive[rows]
-        exist[exist] = self._holds(rows[exist])
+        if not self._scope.always:
+            exist[exist] = self._view.find_passing(self._scope, rows[exist])
         return exist
 
     @as_operation
@@ -160,7 +158,7 @@ class EmbeddedReader(Reader):
         ids = dict.fromkeys(fetch.ids)
         keys = fetch_rows(self._view.connection, _FIND_DOCUMENTS, (list(ids),))
         rows = self._find_rows(np.array(keys, dtype=np.int64).reshape(-1))
-        rows = rows[self._holds(rows)]
+        rows = rows[self._view.find_passing(self._scope, rows)]
         passing = self._view.find_passing(fetch.filter, rows)
         kept = rows[passing]
         scores = self._score(kept, fetch.vector)
@@ -171,29 +169,30 @@ class EmbeddedReader(Reader):
         """Read the documents' link entries."""
         mirror = self._mirror
         document, entry = mirror.links_of(fetch.refs)
-        on_side: Bools = mirror.sides[fetch.side].weight.take(entry) >= 0
+        weight = mirror.sides[fetch.side].weight.take(entry)
         kind = mirror.link_kind.take(entry)
+        on_side: Bools = weight >= 0
         if fetch.kinds is not None:
             codes = [code for code, name in enumerate(mirror.kinds) if name in fetch.kinds]
             on_side &= is_member(kind, np.array(codes, dtype=np.int64))
-        chosen = np.flatnonzero(on_side)
-        weight = self._view.find_weights(fetch.links, fetch.side, entry[chosen])
-        passing = weight >= 0
-        chosen = chosen[passing]
+        chosen, filtered = np.flatnonzero(on_side), 0
+        if not fetch.links.always:
+            weight[chosen] = self._view.find_weights(fetch.links, fetch.side, entry[chosen])
+            passing = weight[chosen] >= 0
+            chosen, filtered = chosen[passing], int(np.count_nonzero(~passing))
         return Memberships(
             document=document[chosen],
             group=mirror.link_group.take(entry[chosen]).astype(np.int64),
             kind=kind[chosen].astype(np.int64),
-            weight=weight[passing],
+            weight=weight[chosen],
             kinds=mirror.kinds,
-            filtered=int(np.count_nonzero(~passing)),
+            filtered=filtered,
         )
 
     @as_operation
     def resolve(self, fetch: Resolve) -> Ints:
         """Look the tags up in the index on tags."""
-        keys = find_groups(self._view.connection, fetch.tags)
-        return np.array([keys.get(pair, -1) for pair in fetch.tags], dtype=np.int64)
+        return np.array(find_groups(self._view.connection, fetch.tags), dtype=np.int64)
 
     @as_operation
     def members(self, fetch: Members) -> ReachedMembers:
@@ -234,14 +233,17 @@ class EmbeddedReader(Reader):
         self, owner: Ints, entry: Ints, rows: Ints, sizes: Ints, fetch: Members
     ) -> ReachedMembers:
         """Return the first ``take`` members of each group that pass the filter, by similarity, then id."""
-        passing = self._view.find_passing(fetch.filter, rows)
-        filtered = len(sort_unique(rows[~passing]))  # a document may be in several groups, but counts once
-        if filtered:
+        filtered = filtered_links = 0
+        if not fetch.filter.always:
+            passing = self._view.find_passing(fetch.filter, rows)
+            filtered = len(sort_unique(rows[~passing]))  # a document in several groups counts once
             owner, entry, rows = owner[passing], entry[passing], rows[passing]
-        weight = self._view.find_weights(fetch.links, fetch.side, entry)
-        passing = weight >= 0
-        filtered_links = int(np.count_nonzero(~passing))
-        if filtered_links:
+        if fetch.links.always:
+            weight = self._mirror.sides[fetch.side].weight.take(entry)
+        else:
+            weight = self._view.find_weights(fetch.links, fetch.side, entry)
+            passing = weight >= 0
+            filtered_links = int(np.count_nonzero(~passing))
             owner, rows, weight = owner[passing], rows[passing], weight[passing]
         once, where = _find_distinct(rows)
         scores = self._score(once, fetch.vector)[where]
@@ -267,7 +269,8 @@ class EmbeddedReader(Reader):
 
         def locate(keys: Ints) -> tuple[Ints, Bools]:
             rows, present = mirror.keys.find(keys)
-            present[present] = self._holds(rows[present])
+            if not self._scope.always:
+                present[present] = self._view.find_passing(self._scope, rows[present])
             return rows, present
 
         rows, scores, having, left = lexical.score_documents(

@@ -47,8 +47,8 @@ WITH RECURSIVE of(name) AS (
   AND url IN (SELECT value FROM json_each(?2)) ORDER BY source, url
 """
 _FIND_GROUPS: Final = (
-    "SELECT kind, tag, link_group.key FROM json_each(?) CROSS JOIN link_group"
-    " ON kind = value ->> 0 AND tag = value ->> 1"
+    "SELECT json_group_array(key) FROM (SELECT ifnull(link_group.key, -1) AS key"
+    " FROM json_each(?) LEFT JOIN link_group ON kind = value ->> 0 AND tag = value ->> 1)"
 )
 _TOUCH: Final = (
     "INSERT INTO access SELECT document.id, ? FROM document WHERE document.id = ?"
@@ -188,7 +188,10 @@ def fetch_rows(connection: apsw.Connection, query: str, bindings: Sequence[Any] 
         bindings: Its values. A list is given as JSON, for ``json_each``. SQLite takes the tables of a ``CROSS
             JOIN`` as they stand, so ``json_each(?) CROSS JOIN …`` finds rows in the order of the list.
     """
-    values = [orjson.dumps(value).decode() if isinstance(value, list) else value for value in bindings]
+    values = list(bindings)
+    for at, value in enumerate(bindings):
+        if isinstance(value, list):
+            values[at] = orjson.dumps(value).decode()
     return connection.execute(query, values).fetchall()
 
 
@@ -239,7 +242,7 @@ def read_settings(connection: apsw.Connection) -> dict[str, Any]:
         StoreFormatError: If a counter is missing or invalid; ``repair`` restores it.
     """
     settings = read_raw_settings(connection)
-    if wrong := find_setting_problems(settings):
+    if wrong := list(find_setting_problems(settings).values()):
         raise StoreFormatError(
             f"{connection.filename}: {wrong[0]}; run repair, or restore the store from a copy"
         )
@@ -259,24 +262,22 @@ def write_settings(connection: apsw.Connection, settings: Mapping[str, Any]) -> 
     connection.executemany("DELETE FROM setting WHERE name = ? AND ? IS NULL", rows)
 
 
-def find_setting_problems(settings: Mapping[str, Any]) -> list[str]:
-    """Return the problems of the settings by themselves."""
-    return [
-        f"the setting {name!r} is {settings.get(name)!r}" for name in _RANGES if not _is_valid(name, settings)
-    ]
-
-
-def _is_valid(name: str, settings: Mapping[str, Any]) -> bool:
-    value, (least, most) = settings.get(name), _RANGES[name]
-    if value is None:
-        return name not in COUNTERS
-    return isinstance(value, int) and least <= value <= most
+def find_setting_problems(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the problems of the settings by themselves, by the name of the setting."""
+    problems: dict[str, str] = {}
+    for name, (least, most) in _RANGES.items():
+        value = settings.get(name)
+        if value is None and name not in COUNTERS:
+            continue
+        if not isinstance(value, int) or not least <= value <= most:
+            problems[name] = f"the setting {name!r} is {value!r}"
+    return problems
 
 
 def find_counter_problems(connection: apsw.Connection) -> list[str]:
     """Return the problems of the settings, by themselves and compared with the tables."""
     settings = read_raw_settings(connection)
-    return find_setting_problems(settings) or [
+    return list(find_setting_problems(settings).values()) or [
         f"the setting {name!r} is {settings[name]}, and the tables have {table}"
         for name, table in _count_tables(connection).items()
         if settings[name] < table or (name == "documents" and settings[name] > table)
@@ -286,7 +287,7 @@ def find_counter_problems(connection: apsw.Connection) -> list[str]:
 def restore_counters(connection: apsw.Connection) -> None:
     """Restore the settings from the tables, in an open write transaction. No number is assigned twice."""
     settings = read_raw_settings(connection)
-    restored: dict[str, Any] = {name: None for name in _RANGES if not _is_valid(name, settings)}
+    restored: dict[str, Any] = dict.fromkeys(find_setting_problems(settings))
     for name, table in _count_tables(connection).items():
         recorded = 0 if name in restored or name == "documents" else settings[name]
         restored[name] = max(recorded, table)
@@ -343,10 +344,10 @@ def exchange_note(
     return value
 
 
-def find_groups(connection: apsw.Connection, groups: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """Return the keys of the link groups that exist, by kind and tag."""
-    rows = fetch_rows(connection, _FIND_GROUPS, (list(dict.fromkeys(groups)),))
-    return {(kind, tag): key for kind, tag, key in rows}
+def find_groups(connection: apsw.Connection, groups: Sequence[tuple[str, str]]) -> list[int]:
+    """Return the keys of link groups by kind and tag, -1 for one that does not exist."""
+    keys: list[int] = orjson.loads(fetch_rows(connection, _FIND_GROUPS, (list(groups),))[0][0])
+    return keys
 
 
 def read_ids(connection: apsw.Connection, keys: Ints) -> list[str]:

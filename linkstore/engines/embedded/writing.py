@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 import orjson
@@ -48,11 +47,10 @@ _LINKS_AT_ONCE: Final = 64
 """Rows in one statement. Most are links, which take two thirds of the time of single statements."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRecord:
+class PreparedRecord(NamedTuple):
     """A record as it is written to the tables, made before the store is locked.
 
-    Args:
+    Attributes:
         record: The record as given.
         metadata: The metadata without links, as JSON.
         links: The links as JSON; None if the metadata has none.
@@ -84,7 +82,7 @@ def add_words(connection: apsw.Connection, prepared: Sequence[PreparedRecord]) -
     return [
         item
         if present.get(item.record.id, _ABSENT)[1] == item.digest
-        else PreparedRecord(item.record, item.metadata, item.links, item.digest, _find_words(item.record))
+        else item._replace(words=_find_words(item.record))
         for item in prepared
     ]
 
@@ -211,8 +209,9 @@ class EmbeddedWriter:
 
     def _group_keys(self, wanted: Sequence[tuple[str, str]]) -> list[int]:
         """Return the key of each link group, given by kind and tag, and insert new link groups."""
-        keys = find_groups(self._connection, wanted)
-        new = [pair for pair in dict.fromkeys(wanted) if pair not in keys]
+        distinct = list(dict.fromkeys(wanted))
+        keys = dict(zip(distinct, find_groups(self._connection, distinct), strict=True))
+        new = [pair for pair, key in keys.items() if key < 0]
         made = dict(zip(new, self._number("last_group", "link groups", len(new)), strict=True))
         self._connection.executemany(_INSERT_GROUP, [(key, *pair) for pair, key in made.items()])
         keys |= made
