@@ -18,7 +18,7 @@ from _report import add_data, add_output, listed, record
 from _retrieval_sets import ROW_SETS
 
 from linkstore import LinkStore
-from linkstore.evaluate import calibrate_floor, read_corpus, read_questions
+from linkstore.evaluate import calibrate_min_similarity, read_corpus, read_questions
 from linkstore.evaluate.calibration import sample_similarities
 
 SETS = ("hotpotqa_train", "musique_train")
@@ -47,7 +47,7 @@ def _measured(name: str, data: Path) -> Iterator[dict[str, Any]]:
         store.add_documents(read_corpus(corpus))
         asked = read_questions(questions)
         start = time.perf_counter()
-        found = calibrate_floor(store, asked[::2])
+        found = calibrate_min_similarity(store, asked[::2])
         seconds = time.perf_counter() - start
         least = -1.0 if found.min_similarity is None else found.min_similarity
         held_out = sample_similarities(store, asked[1::2], None, 0).at(least)

@@ -1,5 +1,5 @@
 from ._version import __version__ as __version__
-from .core.hits import Hit as Hit, Hits as Hits, Path as Path, Step as Step
+from .core.hits import Hit as Hit, Hits as Hits, Path as Path, PathStep as PathStep
 from .core.links import (
     Link as Link,
     add_links as add_links,

@@ -125,10 +125,10 @@ def search(scope: ToolScope, question: str, result_type: str | None = None) -> O
 
 def _choose_strategy(scope: ToolScope) -> Strategy:
     """Choose the strategy of a search: without links if none may be followed."""
-    k, floor = scope.limits.results, scope.limits.min_similarity
+    k, threshold = scope.limits.results, scope.limits.min_similarity
     if scope.ceiling:
-        return PageRank(k=k, min_similarity=floor)
-    return AllPaths(k=k, start_k=k, depth=0, named=0, min_similarity=floor)
+        return PageRank(k=k, min_similarity=threshold)
+    return AllPaths(k=k, start_k=k, depth=0, named=0, min_similarity=threshold)
 
 
 def _make_type_filter(scope: ToolScope, type: str) -> Operation[Filter]:
@@ -167,7 +167,7 @@ def _advise_search(hits: Hits, *, narrowed: bool) -> list[str]:
             "search again without result_type: what was found has other types",
             "or follow links from a document that a search without it finds",
         ]
-    if any(cut.reason == "floor" for cut in hits.cuts):
+    if any(cut.reason == "min_similarity" for cut in hits.cuts):
         return [
             "ask with other words, closer to those of the documents, or with names that they use",
             "if nothing is found again, tell the user that the store does not answer this",

@@ -159,12 +159,12 @@ def _calibrate(
     json: bool,
 ) -> None:
     """Propose a minimum similarity and the weight of words, and record them if wanted."""
-    from linkstore.evaluate.calibration import calibrate_floor
+    from linkstore.evaluate.calibration import calibrate_min_similarity
     from linkstore.evaluate.running import read_questions
 
     calibration = None
     if questions is not None:
-        calibration = calibrate_floor(store, read_questions(questions), gold=gold, **shares)
+        calibration = calibrate_min_similarity(store, read_questions(questions), gold=gold, **shares)
     proposal = None if calibration is None else calibration.min_similarity
     weight = _estimate_weight(store)
     if save and proposal is not None:

@@ -13,7 +13,7 @@ from linkstore.context.ordering import First, find_first
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints, is_member, join_equal
 from linkstore.core.filters import Condition
-from linkstore.core.hits import Hit, Path, Step
+from linkstore.core.hits import Hit, Path, PathStep
 from linkstore.core.plans import Plan
 from linkstore.store.documents import as_document
 from linkstore.strategies.traversal import NO_REFS, follow_links
@@ -132,7 +132,7 @@ def find_dependencies(hits: Sequence[Hit], precedence: Mapping[str, First]) -> P
             score = float(left.score * share)
             before = ranked.get(document.id)
             if score > (before.score if before else 0.0):
-                step = Step(id=document.id, url=document.metadata.get("url"), kind=kind, tag=tag)
+                step = PathStep(id=document.id, url=document.metadata.get("url"), kind=kind, tag=tag)
                 ranked[document.id] = Hit(
                     document=as_document(document),
                     score=score,

@@ -50,7 +50,7 @@ class Items(Sequence[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PathStep:
     """One document on a path, with the link that led to it.
 
     Args:
@@ -81,13 +81,13 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Path(Items[Step]):
+class Path(Items[PathStep]):
     """The documents from the seed to the hit, both included."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
     @property
-    def _items(self) -> tuple[Step, ...]:
+    def _items(self) -> tuple[PathStep, ...]:
         return self.steps
 
     def __str__(self) -> str:
@@ -254,8 +254,8 @@ class Cut:
     """Documents or link groups that a search left out.
 
     Args:
-        reason: ``hub``, ``beam``, ``filter``, ``floor``, ``max_nodes``, ``k``, ``per_page``, ``lexical``,
-            ``missing``, ``paths`` or ``name``.
+        reason: ``hub``, ``beam``, ``filter``, ``min_similarity``, ``max_nodes``, ``k``, ``per_page``,
+            ``lexical``, ``missing``, ``paths`` or ``name``.
         count: Number of documents left out; for ``hub``, of link groups.
         depth: The hop, 0 for the seeds; None for the result.
         detail: The setting that applied, and examples.

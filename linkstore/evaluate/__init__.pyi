@@ -1,5 +1,5 @@
 from .calibration import (
-    calibrate_floor as calibrate_floor,
+    calibrate_min_similarity as calibrate_min_similarity,
     estimate_lexical_weight as estimate_lexical_weight,
 )
 from .checkup import Checkup as Checkup, examine as examine

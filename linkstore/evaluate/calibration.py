@@ -52,7 +52,7 @@ _FLOOR_STEPS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
+class SimilarityThreshold:
     """A proposed minimum similarity, and what it lets through.
 
     Args:
@@ -94,7 +94,7 @@ class Floor:
         )
 
 
-def calibrate_floor(
+def calibrate_min_similarity(
     store: LinkStore,
     questions: Sequence[GoldQuestion],
     *,
@@ -102,7 +102,7 @@ def calibrate_floor(
     noise: float = DEFAULT_NOISE,
     keep: float = DEFAULT_KEEP,
     seed: int = 0,
-) -> Floor:
+) -> SimilarityThreshold:
     """Propose a minimum similarity for the searches of a store, by what its embedding says of its texts.
 
     Noise means the similarities of questions and documents that do not answer them. The proposal is the
@@ -137,9 +137,9 @@ def calibrate_floor(
     if not questions:
         raise EvaluationError("a minimum similarity is proposed from questions with their answers; give some")
     heard = sample_similarities(store, questions, gold, seed)
-    floor, most = _find_least_reached(heard.unrelated, noise), _find_most_reached(heard.best, keep)
-    floor = round((floor + most) / 2, 3) if floor < most else most
-    calibration = heard.at(min(max(floor, -1.0), 1.0))
+    threshold, most = _find_least_reached(heard.unrelated, noise), _find_most_reached(heard.best, keep)
+    threshold = round((threshold + most) / 2, 3) if threshold < most else most
+    calibration = heard.at(min(max(threshold, -1.0), 1.0))
     return (
         replace(calibration, min_similarity=None)
         if calibration.noise > max(noise, MOST_NOISE)
@@ -281,16 +281,16 @@ class SimilaritySample:
         """(q,) the similarity of the best answer of each question."""
         return np.array([answers.max() for answers in self.answered], dtype=np.float32)
 
-    def at(self, floor: float) -> Floor:
+    def at(self, threshold: float) -> SimilarityThreshold:
         """Return the shares that a minimum lets through."""
         answered = np.concatenate(self.answered)
-        return Floor(
-            min_similarity=floor,
-            noise=_share_reaching(self.unrelated, floor),
+        return SimilarityThreshold(
+            min_similarity=threshold,
+            noise=_share_reaching(self.unrelated, threshold),
             pairs=len(self.unrelated),
-            gold=_share_reaching(answered, floor),
+            gold=_share_reaching(answered, threshold),
             answers=len(answered),
-            asked=_share_reaching(self.best, floor),
+            asked=_share_reaching(self.best, threshold),
             questions=len(self.answered),
         )
 
@@ -350,19 +350,19 @@ def _find_best_of_answers(question: GoldQuestion, units: GoldUnits, asked: Float
 def _find_least_reached(values: Floats, share: float) -> float:
     """Return the least number of three digits that at most this share of values reaches."""
     ordered = np.sort(values)[::-1]
-    passing = math.floor(share * len(ordered))
+    passing = math.threshold(share * len(ordered))
     if passing >= len(ordered):
         return -1.0
     highest_below = float(ordered[passing])
-    return (math.floor(highest_below * _FLOOR_STEPS) + 1) / _FLOOR_STEPS
+    return (math.threshold(highest_below * _FLOOR_STEPS) + 1) / _FLOOR_STEPS
 
 
 def _find_most_reached(values: Floats, share: float) -> float:
     """Return the greatest number of three digits that at least this share of values reaches."""
     ordered = np.sort(values)[::-1]
     needed = min(math.ceil(share * len(ordered)), len(ordered))
-    return math.floor(float(ordered[needed - 1]) * _FLOOR_STEPS) / _FLOOR_STEPS if needed else 1.0
+    return math.threshold(float(ordered[needed - 1]) * _FLOOR_STEPS) / _FLOOR_STEPS if needed else 1.0
 
 
-def _share_reaching(values: Floats, floor: float) -> float:
-    return float(np.mean(values >= np.float32(floor)))
+def _share_reaching(values: Floats, threshold: float) -> float:
+    return float(np.mean(values >= np.float32(threshold)))

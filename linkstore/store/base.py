@@ -29,11 +29,11 @@ from linkstore.strategies.observers import GuardedObserver, Observer
 if TYPE_CHECKING:
     from linkstore.store.embedding import Embedding
 
-FLOOR_NOTE: Final = "min_similarity"
+MIN_SIMILARITY_NOTE: Final = "min_similarity"
 """The note that holds the minimum similarity of a store."""
 LEXICAL_NOTE: Final = "lexical_weight"
 """The note that holds the weight of words."""
-_NOTE_RANGES: Final = {FLOOR_NOTE: (-1, 1), LEXICAL_NOTE: (0, 100)}
+_NOTE_RANGES: Final = {MIN_SIMILARITY_NOTE: (-1, 1), LEXICAL_NOTE: (0, 100)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,9 @@ class StoreBase:
             manifest.embedding or DEFAULT_EMBEDDING, manifest.dimension or 1, self._get_named_embedding
         )
         self._embedding = StoreEmbedding(backend, model, manifest)
-        self._floor = _parse_number(FLOOR_NOTE, backend.run(backend.note(FLOOR_NOTE)))
+        self._min_similarity = _parse_number(
+            MIN_SIMILARITY_NOTE, backend.run(backend.note(MIN_SIMILARITY_NOTE))
+        )
         self._lexical = self._weigh_words(
             _parse_number(LEXICAL_NOTE, backend.run(backend.note(LEXICAL_NOTE)))
         )
@@ -99,7 +101,7 @@ class StoreBase:
     def search_settings(self) -> SearchSettings:
         """What searches of this store do where they set nothing: as recorded when it was opened, or since."""
         return SearchSettings(
-            min_similarity=self._floor, lexical_weight=self._lexical, max_depth=self._max_depth
+            min_similarity=self._min_similarity, lexical_weight=self._lexical, max_depth=self._max_depth
         )
 
     def configure(self, **settings: Unpack[RecordedSettings]) -> None:
@@ -132,8 +134,8 @@ class StoreBase:
             require_within(*_NOTE_RANGES[name], **omit_none(**{name: number}))
         for name, number in numbers.items():
             recorded = yield from self._record(name, number)
-            if name == FLOOR_NOTE:
-                self._floor = recorded
+            if name == MIN_SIMILARITY_NOTE:
+                self._min_similarity = recorded
             else:
                 self._lexical = self._weigh_words(recorded)
 

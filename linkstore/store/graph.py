@@ -27,7 +27,7 @@ from linkstore.strategies.resolver import resolve_name
 from linkstore.strategies.shortest import (
     DEFAULT_HUB_CAP,
     DEFAULT_MAX_NODES,
-    PathSettings,
+    ShortestPathSettings,
     find_shortest_paths,
 )
 
@@ -175,7 +175,7 @@ def answer_paths(
     require_at_least(1, k=k, max_nodes=max_nodes, hub_cap=hub_cap)
     scope = parse_filter(filter)
     manifest = yield from call_engine(backend, backend.manifest())
-    settings = PathSettings(
+    settings = ShortestPathSettings(
         vector=make_unit_vector(manifest.dimension or 1),
         k=k,
         max_nodes=max_nodes,

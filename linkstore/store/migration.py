@@ -26,7 +26,7 @@ from linkstore.errors import (
     LinkStoreError,
     StoreBusyError,
 )
-from linkstore.store.base import FLOOR_NOTE
+from linkstore.store.base import MIN_SIMILARITY_NOTE
 from linkstore.store.schema_graph import SCHEMA_NOTE
 
 MIGRATION_BATCH_SIZE: Final = 500
@@ -259,7 +259,7 @@ def _is_about_documents(error: LinkStoreError) -> bool:
 
 def _copy_notes(source: Backend, target: Backend) -> None:
     """Record the schema and the minimum similarity of the source in a target that has none."""
-    for name in (SCHEMA_NOTE, FLOOR_NOTE):
+    for name in (SCHEMA_NOTE, MIN_SIMILARITY_NOTE):
         text = source.run(source.note(name))
         if text is not None:
             target.run(target.set_note(name, text, None))

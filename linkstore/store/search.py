@@ -256,7 +256,7 @@ class SearchMethods(StoreBase):
 
     def _hits(self, query: str | list[float], strategy: Strategy, options: SearchOptions) -> Operation[Hits]:
         """Search, and report it to the observers."""
-        strategy = strategy.with_floor(self._floor)
+        strategy = strategy.with_min_similarity(self._min_similarity)
         if not self._observers:
             return (yield from self._find_hits(query, strategy, options, None))
         question = query if isinstance(query, str) else ""

@@ -233,8 +233,8 @@ class Strategy(ABC):
         """Return a copy of the strategy that returns at most ``k`` documents."""
         return replace(self, k=k)
 
-    def with_floor(self, floor: float | None) -> Self:
-        """Return a copy with ``floor`` as ``min_similarity``, if this setting exists and is None."""
+    def with_min_similarity(self, threshold: float | None) -> Self:
+        """Return a copy with this ``min_similarity``, if the setting exists and is None."""
         return self
 
     def apply_reranker(self, question: Question, hits: Hits) -> Operation[Hits]:
@@ -279,22 +279,22 @@ class Traversing(Strategy):
         Strategy.__post_init__(self)
         require_at_least(1, adjacent_k=self.adjacent_k, beam=self.beam, max_nodes=self.max_nodes)
         require_at_least(0, hub_cap=self.hub_cap)
-        require_within(-1, 1, min_similarity=self.floor)
+        require_within(-1, 1, min_similarity=self.threshold)
         if self.direction not in HOP_SIDES:
             raise StrategyError(f"direction must be one of {', '.join(HOP_SIDES)}, not {self.direction!r}")
         if self.kinds is not None:
             object.__setattr__(self, "kinds", _check_weights(self.kinds))
 
     @property
-    def floor(self) -> float:
+    def threshold(self) -> float:
         """The minimum similarity of seeds, -1 where none is set."""
         return -1.0 if self.min_similarity is None else self.min_similarity
 
-    def with_floor(self, floor: float | None) -> Self:
-        """Return a copy with ``floor``: see :meth:`Strategy.with_floor`."""
-        if floor is None or self.min_similarity is not None:
+    def with_min_similarity(self, threshold: float | None) -> Self:
+        """Return a copy with this threshold: see :meth:`Strategy.with_min_similarity`."""
+        if threshold is None or self.min_similarity is not None:
             return self
-        return replace(self, min_similarity=floor)
+        return replace(self, min_similarity=threshold)
 
     @property
     def followed(self) -> frozenset[str] | None:

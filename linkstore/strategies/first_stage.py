@@ -106,7 +106,7 @@ SLIP_RATIO: Final = 0.85
 def run_first_stage(
     trail: Trail, question: Question, controls: Traversing, pool: int, lexical: float | None
 ) -> Plan[FirstStage]:
-    """Find the ``pool`` nearest documents and the ``pool`` that match words best, none below the floor.
+    """Find the ``pool`` nearest documents above the minimum, and the ``pool`` that match words best.
 
     If the backend has no lexical search, only similarity counts, and the trail says so. Without a weight of
     words ``lexical``, the question has it.
@@ -124,8 +124,8 @@ def run_first_stage(
     words = np.zeros(len(refs), dtype=np.float32)
     if len(matches.refs):
         words[np.searchsorted(refs, matches.refs)] = matches.score / matches.score.max()
-    above = similarity >= np.float32(controls.floor)
-    trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
+    above = similarity >= np.float32(controls.threshold)
+    trail.cut("min_similarity", int((~above).sum()), 0, f"min_similarity {controls.threshold}")
     highest = float(near.similarity[0]) if len(near.refs) else None
     return FirstStage(
         refs=refs[above],
@@ -216,8 +216,8 @@ def find_seeds(
     Returns them and the highest similarity of any document, even below the minimum, None for an empty store.
     """
     near = yield from plans.ask(plans.Nearest(vector=question.vector, k=k, filter=question.seed_filter))
-    above = near.similarity >= np.float32(controls.floor)
-    trail.cut("floor", int((~above).sum()), 0, f"min_similarity {controls.floor}")
+    above = near.similarity >= np.float32(controls.threshold)
+    trail.cut("min_similarity", int((~above).sum()), 0, f"min_similarity {controls.threshold}")
     documents = FoundDocuments.from_refs(near.refs[above], near.similarity[above])
     best = float(near.similarity[0]) if len(near.refs) else None
     return (yield from add_own_starts(trail, documents, question, controls)), best

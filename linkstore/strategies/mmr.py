@@ -139,7 +139,7 @@ class Mmr(Traversing):
         while len(pool.returned) < self.k and len(pool):
             at = int((yield from rank_refs(trail.refs[pool.positions], pool.scores, 1))[0])
             if pool.scores[at] < self.score_threshold:
-                trail.cut("floor", len(pool), None, f"score_threshold {self.score_threshold}")
+                trail.cut("min_similarity", len(pool), None, f"score_threshold {self.score_threshold}")
                 return
             position = int(pool.positions[at])
             passes = yield from select_passing(trail, np.array([position]), question)

@@ -20,7 +20,7 @@ from linkstore.core.arguments import MAX_SETTING
 from linkstore.core.arrays import Floats, Ints, is_member, sort_unique
 from linkstore.core.display import format_count
 from linkstore.core.filters import EVERYTHING, Condition
-from linkstore.core.hits import Hit, Hits, Path, Step
+from linkstore.core.hits import Hit, Hits, Path, PathStep
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import Plan, number_equals, rank_refs
 from linkstore.strategies.base import Question, Strategy, Traversing
@@ -87,7 +87,7 @@ def report_none_found(
     ``best`` is the highest similarity of any document.
     """
     if best is not None:
-        reason = f"no document reaches min_similarity {controls.floor}; the best has {best:.4f}"
+        reason = f"no document reaches min_similarity {controls.threshold}; the best has {best:.4f}"
     elif k == 0:
         reason = "; ".join(["start_k is 0, and no root or link leads to a document", *map(str, trail.cuts)])
     elif question.filtered or not question.seed_filter.always:
@@ -369,12 +369,14 @@ def _list_path(position: int, arrivals: Mapping[int, HitArrival]) -> list[int]:
     return path[::-1]
 
 
-def _make_step(stored: plans.StoredDocument, at: int, arrival: HitArrival | None, texts: LinkTexts) -> Step:
+def _make_step(
+    stored: plans.StoredDocument, at: int, arrival: HitArrival | None, texts: LinkTexts
+) -> PathStep:
     url = stored.metadata.get("url")
     url = url if isinstance(url, str) else None
     if arrival is None:
-        return Step(id=stored.id, url=url)
+        return PathStep(id=stored.id, url=url)
     # The author of a link names it; where a link was followed backwards, that is its target.
     link, ends = (arrival.kind, arrival.tag), (arrival.source, at)
     label, data = texts.label(link, *ends), texts.data(link, *ends)
-    return Step(id=stored.id, url=url, kind=arrival.kind, tag=arrival.tag, label=label, data=data)
+    return PathStep(id=stored.id, url=url, kind=arrival.kind, tag=arrival.tag, label=label, data=data)

@@ -36,7 +36,7 @@ DEFAULT_HUB_CAP: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathSettings:
+class ShortestPathSettings:
     """What a plan needs beside the two documents.
 
     Args:
@@ -69,7 +69,7 @@ Path = tuple[str, ...]
 Adjacency = Mapping[str, Mapping[str, _Link]]
 
 
-def find_shortest_paths(start: str, end: str, settings: PathSettings) -> Plan[ShortestPaths]:
+def find_shortest_paths(start: str, end: str, settings: ShortestPathSettings) -> Plan[ShortestPaths]:
     """Plan the search for paths between two documents, by their ids or names.
 
     Raises:
@@ -95,7 +95,7 @@ def find_shortest_paths(start: str, end: str, settings: PathSettings) -> Plan[Sh
 class _Search:
     """One search while it goes on."""
 
-    def __init__(self, start: str, end: str, settings: PathSettings) -> None:
+    def __init__(self, start: str, end: str, settings: ShortestPathSettings) -> None:
         self._start, self._end = start, end
         self._settings = settings
         self._links: dict[str, dict[str, _Link]] = {start: {}, end: {}}

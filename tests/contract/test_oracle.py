@@ -88,7 +88,17 @@ def test_congruence_exercises_every_bound() -> None:
                 reasons |= {cut.reason for cut in hits.cuts}
                 depths |= {hit.depth for hit in hits}
                 empty |= {hits.reason} - {None}
-    assert reasons == {"hub", "beam", "filter", "floor", "max_nodes", "k", "missing", "paths", "per_page"}
+    assert reasons == {
+        "hub",
+        "beam",
+        "filter",
+        "min_similarity",
+        "max_nodes",
+        "k",
+        "missing",
+        "paths",
+        "per_page",
+    }
     assert depths == {0, 1, 2, 3}
     assert len(empty) > 3
 

@@ -121,7 +121,7 @@ class TestStart:
     def test_a_floor_holds_for_all_that_was_found(self) -> None:
         search = store(make_record("near", 0.9), make_record("worded", 0.1, text="the monorail"))
         hits = search(PageRank(min_similarity=0.5), text="monorail")
-        assert (ids(hits), cuts(hits)) == (["near"], [("floor", 1, 0)])
+        assert (ids(hits), cuts(hits)) == (["near"], [("min_similarity", 1, 0)])
 
     def test_without_lexical_search_it_says_so(self, monkeypatch) -> None:
         monkeypatch.setattr(OracleReader, "lexical", refuse_words)

@@ -129,7 +129,7 @@ class TestBounds:
         )
         hits = search(Eager(start_k=3, depth=1, min_similarity=0.5))
         assert ids(hits) == ["s", "t"]
-        assert cuts(hits) == [("floor", 2, 0)]
+        assert cuts(hits) == [("min_similarity", 2, 0)]
 
     def test_roots_and_links_are_exempt_from_the_floor(self) -> None:
         search = store(make_record("s", 0.9), make_record("low", 0.2), make_record("t", 0.1, link_in("x")))

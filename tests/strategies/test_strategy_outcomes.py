@@ -109,7 +109,7 @@ class TestMmr:
         search = store(make_record("a", 0.9), make_record("b", 0.8), make_record("c", 0.1))
         hits = search(Mmr(k=9, depth=0, lambda_mult=1.0, score_threshold=0.5))
         assert ids(hits) == ["a", "b"]
-        assert cuts(hits) == [("floor", 1, None)]
+        assert cuts(hits) == [("min_similarity", 1, None)]
         none = search(Mmr(k=9, depth=0, lambda_mult=1.0, score_threshold=0.95))
         assert (len(none), "score_threshold" in (none.reason or "")) == (0, True)
 
@@ -218,7 +218,7 @@ class TestNoHit:
     def test_a_floor_that_none_reaches(self, strategy) -> None:
         hits = store(make_record("a", 0.5), make_record("b", 0.25))(strategy)
         assert hits.reason == "no document reaches min_similarity 0.75; the best has 0.5000"
-        assert cuts(hits) == [("floor", 2, 0)]
+        assert cuts(hits) == [("min_similarity", 2, 0)]
 
     @pytest.mark.parametrize("strategy", [Eager(), Mmr()], ids=["eager", "mmr"])
     def test_a_result_filter_that_none_passes(self, strategy) -> None:

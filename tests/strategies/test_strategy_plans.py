@@ -245,7 +245,7 @@ class TestSettings:
         assert (DEFAULT_MAX_NODES, DEFAULT_K) == (1000, 10)
         for strategy in (Eager(), Mmr()):
             assert (strategy.adjacent_k, strategy.hub_cap, strategy.beam) == (10, 200, 32)
-            assert (strategy.max_nodes, strategy.min_similarity, strategy.floor) == (1000, None, -1.0)
+            assert (strategy.max_nodes, strategy.min_similarity, strategy.threshold) == (1000, None, -1.0)
             assert (strategy.direction, strategy.kinds) == ("forward", None)
         assert (Eager().k, Eager().start_k) == (10, 4)
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from linkstore.core.hits import Hit, Hits, Path, Step, get_page
+from linkstore.core.hits import Hit, Hits, Path, PathStep, get_page
 from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
 
 
 def hit(name: str, score: float = 0.5, **metadata: Any) -> Hit:
     document = Document(id=name, page_content=f"text of {name}", metadata=metadata)
-    return Hit(document=document, score=score, similarity=score, depth=0, path=Path((Step(id=name),)))
+    return Hit(document=document, score=score, similarity=score, depth=0, path=Path((PathStep(id=name),)))
 
 
 def test_pages_come_once_in_the_order_of_their_best_hits():
@@ -45,7 +45,7 @@ def test_hits_say_in_short_what_they_are():
     )
     assert repr(hits[0]) == "<Hit 'd0' score=0.5000 depth=0>"
     assert repr(Hits(hits=(), reason="the store is empty")) == "<Hits: none, the store is empty>"
-    steps = Path((Step(id="a"), Step(id="b\n", kind="hyperlink", tag="/b", label="see")))
+    steps = Path((PathStep(id="a"), PathStep(id="b\n", kind="hyperlink", tag="/b", label="see")))
     assert repr(steps) == r'<Path a —[hyperlink /b "see"]→ b\n>'
 
 
@@ -53,7 +53,7 @@ HOSTILE = "<script>alert(1)</script>\x1b[2J\"'&"
 
 
 def test_a_notebook_shows_hits_and_paths_and_runs_nothing_of_a_page():
-    path = Path((Step(id=HOSTILE), Step(id="b", kind=HOSTILE, tag=HOSTILE, label=HOSTILE)))
+    path = Path((PathStep(id=HOSTILE), PathStep(id="b", kind=HOSTILE, tag=HOSTILE, label=HOSTILE)))
     document = Document(id=HOSTILE, page_content=HOSTILE * 50)
     hits = Hits(hits=(Hit(document=document, score=0.5, similarity=0.5, depth=1, path=path),))
     for shown in (hits._repr_html_(), path._repr_html_(), Hits(hits=(), reason=HOSTILE)._repr_html_()):

@@ -15,7 +15,7 @@ from linkstore import Link, add_links, copy_with_links, get_links
 from linkstore.core.display import SHOWN_DATA
 from linkstore.core.documents import collect_weights, convert_link_data, replace_kinds
 from linkstore.core.filters import parse_filter
-from linkstore.core.hits import Step, Triple
+from linkstore.core.hits import PathStep, Triple
 from linkstore.core.links import merge_links
 from linkstore.errors import LinkError
 
@@ -134,13 +134,13 @@ def test_the_weight_is_the_highest_of_those_that_pass():
 
 
 def test_steps_and_triples_show_data_and_can_be_hashed():
-    step = Step(id="b", kind="k", tag="t", label="l", data={"a": 1})
+    step = PathStep(id="b", kind="k", tag="t", label="l", data={"a": 1})
     triple = Triple(subject="a", kind="k", object="b", data={"a": 1})
     assert (str(step), str(triple)) == ('—[k t "l" {"a":1}]→ b', 'a —[k {"a":1}]→ b')
-    assert len({step, Step(id="b", kind="k", tag="t", label="l")}) == 2
+    assert len({step, PathStep(id="b", kind="k", tag="t", label="l")}) == 2
     assert len({triple, Triple(subject="a", kind="k", object="b")}) == 2
     assert (step.to_dict()["data"], triple.to_dict()["data"]) == ({"a": 1}, {"a": 1})
-    assert "data" not in Step(id="b").to_dict()
+    assert "data" not in PathStep(id="b").to_dict()
     assert "data" not in Triple(subject="a", kind="k", object="b").to_dict()
-    long = str(Step(id="b", kind="k", tag="t", data={"text": "x" * 10_000}))
+    long = str(PathStep(id="b", kind="k", tag="t", data={"text": "x" * 10_000}))
     assert len(long) < SHOWN_DATA + 30

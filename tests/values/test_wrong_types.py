@@ -28,7 +28,7 @@ from linkstore.errors import (
     StoreFormatError,
     StrategyError,
 )
-from linkstore.evaluate import GoldQuestion, Telemetry, calibrate_floor, evaluate, examine, profile
+from linkstore.evaluate import GoldQuestion, Telemetry, calibrate_min_similarity, evaluate, examine, profile
 from linkstore.evaluate.profiling import with_links
 from linkstore.ingest import (
     ChunkLimits,
@@ -61,7 +61,7 @@ STORE_TAKERS = {
     "Telemetry": Telemetry,
     "examine": examine,
     "profile": profile,
-    "calibrate_floor": lambda store: calibrate_floor(store, []),
+    "calibrate_min_similarity": lambda store: calibrate_min_similarity(store, []),
     "LinkRetriever": lambda store: LinkRetriever(store=store),
     "index": lambda store: index(store, FolderSource(".")),
     "aindex": lambda store: asyncio.run(aindex(store, DocumentsSource([], "x"))),

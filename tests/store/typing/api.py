@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
-from linkstore import Hit, Hits, Link, LinkRetriever, LinkStore, Path, Step, add_links, get_links
+from linkstore import Hit, Hits, Link, LinkRetriever, LinkStore, Path, PathStep, add_links, get_links
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.contract import Report, Survey
@@ -36,7 +36,7 @@ def searches(store: LinkStore) -> None:
     assert_type(hits[:2], tuple[Hit, ...])
     assert_type(hits[0].document, Document)
     assert_type(hits[0].path, Path)
-    assert_type(hits[0].path[0], Step)
+    assert_type(hits[0].path[0], PathStep)
     assert_type([hit.score for hit in hits], list[float])
     assert_type(hits.reason, str | None)
     assert_type(hits.explain(), str)

@@ -13,7 +13,7 @@ from cassandra_tables import own_keyspace
 
 from linkstore import LinkStore
 from linkstore.engines.contract import Report
-from linkstore.evaluate import GoldQuestion, calibrate_floor
+from linkstore.evaluate import GoldQuestion, calibrate_min_similarity
 from linkstore.strategies import Eager
 
 OFF_TOPIC = "Simmer the onions slowly in butter."
@@ -34,7 +34,7 @@ def test_a_proposal_is_recorded_used_and_removed(cassandra_session):
                 GoldQuestion(question=f"What is {drug.name}?", gold=(f"drug/{drug.name}",))
                 for drug in drugs.drugs()[:30]
             ]
-            proposals = [calibrate_floor(one, asked) for one in (store, embedded)]
+            proposals = [calibrate_min_similarity(one, asked) for one in (store, embedded)]
             found, same = proposals
             assert (found.gold, found.pairs) == (same.gold, same.pairs)
             assert found.min_similarity == pytest.approx(same.min_similarity, abs=1e-3)

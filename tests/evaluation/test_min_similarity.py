@@ -1,4 +1,4 @@
-"""``calibrate_floor``: a minimum similarity, compared with what all pairs say; and how a store uses it."""
+"""``calibrate_min_similarity``, compared with what all pairs say; and how a store uses it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from linkstore import LinkStore
 from linkstore.core.arrays import normalize_vectors
 from linkstore.engines.contract import PageEntry, WriteBatch
 from linkstore.errors import EvaluationError, StoreBusyError, StoreFormatError, StrategyError
-from linkstore.evaluate import GoldQuestion, calibrate_floor
-from linkstore.store.base import FLOOR_NOTE
+from linkstore.evaluate import GoldQuestion, calibrate_min_similarity
+from linkstore.store.base import MIN_SIMILARITY_NOTE
 from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
 
 TOPICS, EACH = 40, 5
@@ -62,17 +62,19 @@ def vectors(some: list[str]) -> np.ndarray:
 def test_documents_alone_propose_nothing(store):
     """They do not say how similar a question and its answer are."""
     with pytest.raises(EvaluationError, match="proposed from questions with their answers"):
-        calibrate_floor(store, [])
+        calibrate_min_similarity(store, [])
 
 
 def test_where_noise_is_as_similar_as_answers_nothing_is_proposed(store):
     """As the texts of a store of records are: the minimum that keeps the questions would stop nothing."""
     mixed = [replace(one, gold=(f"topic {TOPICS - 1 - at} text 0",)) for at, one in enumerate(questions())]
-    found = calibrate_floor(store, mixed)
+    found = calibrate_min_similarity(store, mixed)
     assert found.min_similarity is None
     assert found.noise > 0.5
     assert str(found).startswith("no min_similarity to propose: ")
-    assert calibrate_floor(store, mixed, noise=1.0).min_similarity is not None  # the caller allows it
+    assert (
+        calibrate_min_similarity(store, mixed, noise=1.0).min_similarity is not None
+    )  # the caller allows it
     store.configure(min_similarity=found.min_similarity)
     assert store.search_settings.min_similarity is None
 
@@ -80,7 +82,7 @@ def test_where_noise_is_as_similar_as_answers_nothing_is_proposed(store):
 @pytest.mark.parametrize(("noise", "keep"), [(0.01, 0.99), (0.0001, 0.9), (0.3, 1.0), (0.0, 0.5), (1.0, 1.0)])
 def test_with_questions_both_shares_are_those_of_all_pairs(store, noise, keep):
     """Compared with a search through all numbers of three digits."""
-    found = calibrate_floor(store, questions(), noise=noise, keep=keep)
+    found = calibrate_min_similarity(store, questions(), noise=noise, keep=keep)
     asked = vectors([one.question for one in questions()])
     table = asked @ vectors(texts()).T
     gold = np.zeros(table.shape, np.bool_)
@@ -112,7 +114,7 @@ def test_the_best_document_of_an_answer_counts():
         entries = [PageEntry(source="s", url=url, digest="d", ids=ids) for url, ids in pages.items()]
         store.backend.run(store.backend.write(WriteBatch(put_pages=entries)))
         asked = [GoldQuestion(question="topic 1 q", gold=("one",))]
-        found = calibrate_floor(store, asked, noise=0.0, keep=1.0)
+        found = calibrate_min_similarity(store, asked, noise=0.0, keep=1.0)
     similar = vectors(["topic 1 q"]) @ vectors([id for ids in pages.values() for id in ids]).T
     best, other, *unrelated = similar[0].tolist()
     assert max(other, *unrelated) < found.min_similarity < best
@@ -121,17 +123,17 @@ def test_the_best_document_of_an_answer_counts():
 
 def test_what_cannot_be_calibrated_is_an_error(store):
     with LinkStore(Topics()) as empty, pytest.raises(EvaluationError, match="the store has 0 documents"):
-        calibrate_floor(empty, questions())
+        calibrate_min_similarity(empty, questions())
     for wrong in ({"noise": -0.1}, {"noise": 1.1}, {"keep": 2}, {"noise": float("nan")}):
         with pytest.raises(EvaluationError, match="must be a share from 0 to 1"):
-            calibrate_floor(store, questions(), **wrong)
+            calibrate_min_similarity(store, questions(), **wrong)
     with pytest.raises(EvaluationError, match="nowhere"):
-        calibrate_floor(store, [GoldQuestion(question="topic 1 q", gold=("nowhere",))])
+        calibrate_min_similarity(store, [GoldQuestion(question="topic 1 q", gold=("nowhere",))])
 
 
 def test_the_sample_follows_its_seed(store, monkeypatch):
     monkeypatch.setattr("linkstore.evaluate.calibration.SAMPLE_SIZE", 50)
-    one, again, other = (calibrate_floor(store, questions(), seed=seed) for seed in (1, 1, 2))
+    one, again, other = (calibrate_min_similarity(store, questions(), seed=seed) for seed in (1, 1, 2))
     assert one == again
     assert one.noise != other.noise
     assert one.min_similarity == pytest.approx(other.min_similarity, abs=0.1)
@@ -199,8 +201,8 @@ def test_only_a_similarity_can_be_set(store, wrong):
 def test_a_note_that_linkstore_did_not_write_is_an_error(store, tmp_path):
     backend = store.backend
     for value in ("low", "2", "[]", "true"):
-        before = backend.run(backend.note(FLOOR_NOTE))
-        backend.run(backend.set_note(FLOOR_NOTE, value, before))
+        before = backend.run(backend.note(MIN_SIMILARITY_NOTE))
+        backend.run(backend.set_note(MIN_SIMILARITY_NOTE, value, before))
         with pytest.raises(StoreFormatError, match="not a number from -1 to 1"):
             LinkStore(Topics(), backend=backend)
 
@@ -329,7 +331,7 @@ def test_the_command_proposes_saves_and_clears(place):
     assert found["recorded"] == found["min_similarity"]
     with LinkStore.open(store) as opened:
         assert opened.search_settings.min_similarity == found["min_similarity"]
-        direct = calibrate_floor(
+        direct = calibrate_min_similarity(
             opened,
             [
                 GoldQuestion(question="How tall is the tower in Seattle?", gold=("tower",)),
