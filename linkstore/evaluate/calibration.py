@@ -350,18 +350,18 @@ def _find_best_of_answers(question: GoldQuestion, units: GoldUnits, asked: Float
 def _find_least_reached(values: Floats, share: float) -> float:
     """Return the least number of three digits that at most this share of values reaches."""
     ordered = np.sort(values)[::-1]
-    passing = math.threshold(share * len(ordered))
+    passing = math.floor(share * len(ordered))
     if passing >= len(ordered):
         return -1.0
     highest_below = float(ordered[passing])
-    return (math.threshold(highest_below * _FLOOR_STEPS) + 1) / _FLOOR_STEPS
+    return (math.floor(highest_below * _FLOOR_STEPS) + 1) / _FLOOR_STEPS
 
 
 def _find_most_reached(values: Floats, share: float) -> float:
     """Return the greatest number of three digits that at least this share of values reaches."""
     ordered = np.sort(values)[::-1]
     needed = min(math.ceil(share * len(ordered)), len(ordered))
-    return math.threshold(float(ordered[needed - 1]) * _FLOOR_STEPS) / _FLOOR_STEPS if needed else 1.0
+    return math.floor(float(ordered[needed - 1]) * _FLOOR_STEPS) / _FLOOR_STEPS if needed else 1.0
 
 
 def _share_reaching(values: Floats, threshold: float) -> float:

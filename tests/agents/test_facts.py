@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from fact_cases import FactCases, chunk, chunks, contents, fresh
+from internals import MOST_ELEMENTS, ExtractedFact, ExtractedFacts, chat_model, find_doubt
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
@@ -27,9 +28,6 @@ from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore, get_links
 from linkstore.agents import ModelExtractor, index_facts
-from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
-from linkstore.agents.facts import MOST_ELEMENTS, find_doubt
-from linkstore.agents.reader import chat_model
 from linkstore.context import counter_of
 from linkstore.errors import (
     ArgumentError,

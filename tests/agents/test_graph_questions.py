@@ -6,12 +6,12 @@ import asyncio
 import json
 
 import pytest
+from internals import aask_graph
 from langchain_core.documents import Document
 from scripted_model import ScriptedChatModel
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.agents import ask_graph
-from linkstore.agents.graph_questions import aask_graph
 from linkstore.errors import AgentError, ArgumentError
 from linkstore.store import Relation, Schema
 

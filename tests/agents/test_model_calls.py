@@ -13,6 +13,19 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import (
+    MalformedOutput,
+    MalformedOutputError,
+    ModelReply,
+    OutputModel,
+    PromptTooLongError,
+    add_fields,
+    arun,
+    get_context,
+    make_json_schema,
+    read_output,
+    run,
+)
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from openai_server import Fault, OpenAiServer, serving
@@ -20,10 +33,6 @@ from pydantic import BaseModel, Field
 from scripted_model import ScriptedChatModel
 
 from linkstore.agents import chat_model, model_calls
-from linkstore.agents.chat_models import get_context
-from linkstore.agents.model_calls import MalformedOutput, ModelReply, OutputModel, PromptTooLongError
-from linkstore.agents.outputs import MalformedOutputError, add_fields, make_json_schema, read_output
-from linkstore.core.calls import arun, run
 from linkstore.errors import AgentError, ExtractionError, StrategyError
 
 langchain_openai = pytest.importorskip("langchain_openai", reason="needs langchain-openai")

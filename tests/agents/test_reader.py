@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import CitedAnswer, CitedStatement, Decision, FoundFacts
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from reader_cases import (
@@ -32,8 +33,6 @@ from stores import times
 from linkstore import LinkStore, get_links
 from linkstore.agents import Budget
 from linkstore.agents import steps as passages
-from linkstore.agents.lookups import FoundFacts
-from linkstore.agents.state import CitedAnswer, CitedStatement, Decision
 from linkstore.errors import AgentError, ArgumentError, EmbeddingError, ExtractionError, StrategyError
 
 ELEMENTS = ("joan of arc", "domrémy", "rouen", "orléans", "meuse", "seine", "France", "elba", "")

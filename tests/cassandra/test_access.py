@@ -10,10 +10,8 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 
 from cassandra_tables import new_name, own_keyspace
 from conformance.probe import link_both, make_record
+from internals import CassandraBackend, Manifest, WriteBatch
 from stores import times
-
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.contract import Manifest, WriteBatch
 
 NOON = 1_700_000_000_000_000
 COUNTED = ("", "_members", "_words", "_pages")

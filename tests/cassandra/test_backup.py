@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from internals import QUESTION, site
+
 from linkstore import LinkStore
-from linkstore.cli.demo import QUESTION, site
 from linkstore.ingest import FolderSource, index
 from linkstore.strategies import Eager, PageRank, Similarity
 

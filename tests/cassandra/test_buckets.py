@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 from differential import assert_congruent
+from internals import WriteBatch
 from oracle import OracleBackend
 from stores import times
 
-from linkstore.engines.contract import WriteBatch
 from linkstore.errors import BackendError
 
 BUCKETS = 3
@@ -18,8 +18,7 @@ BUCKETS = 3
 @pytest.fixture
 def split(cassandra_session, keyspace) -> Iterator:
     """A new backend with several buckets."""
-    from linkstore.engines.cassandra.backend import CassandraBackend
-    from linkstore.engines.cassandra.settings import CassandraSettings
+    from internals import CassandraBackend, CassandraSettings
 
     settings = CassandraSettings(buckets=BUCKETS)
     backend = CassandraBackend(cassandra_session, keyspace, "t", settings=settings)
@@ -39,9 +38,7 @@ def test_it_answers_as_the_oracle_on_random_graphs(split, cassandra_session, key
 def test_how_many_there_are_is_fixed_when_the_store_is_made(split, cassandra_session, keyspace) -> None:
     """Whoever opens it later reads and writes those that there are, and nobody takes another number."""
     from conformance.probe import CLAIM, link_both, make_record
-
-    from linkstore.engines.cassandra.backend import CassandraBackend
-    from linkstore.engines.cassandra.settings import CassandraSettings
+    from internals import CassandraBackend, CassandraSettings
 
     split.run(split.claim(CLAIM))
     names = [f"d{n}" for n in range(12)]

@@ -9,12 +9,9 @@ import time
 import pytest
 from cassandra_tables import own_keyspace
 from conformance.probe import CLAIM, Probe, drive_by_run, link_both, make_record
+from internals import CassandraBackend, CassandraSettings, Clock, PageEntry, WriteBatch, WriteCounts
 
 from linkstore.engines.cassandra import tables
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.writing import Clock
-from linkstore.engines.contract import PageEntry, WriteBatch, WriteCounts
 from linkstore.errors import BackendError, ClockSkewError
 
 NUMBERS = itertools.count()

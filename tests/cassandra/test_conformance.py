@@ -42,7 +42,7 @@ def place(request, cassandra_session, tables):
 
 @pytest.fixture
 def backend(place):
-    from linkstore.engines.cassandra.backend import CassandraBackend
+    from internals import CassandraBackend
 
     backend = CassandraBackend(*place)
     yield backend
@@ -56,7 +56,7 @@ class OnCassandra(BackendConformance, LexicalCases):
 
     @pytest.fixture
     def reopen(self, backend, place):
-        from linkstore.engines.cassandra.backend import CassandraBackend
+        from internals import CassandraBackend
 
         return lambda: CassandraBackend(*place, create=False)
 

@@ -15,12 +15,12 @@ from dataclasses import replace
 import pytest
 from cassandra_server import DURABLE, create_keyspace
 from differential import DIMENSION, RandomGraph, compare_hits
+from internals import Manifest
 from langchain_core.documents import Document
 from oracle import OracleBackend
 from stores import embedding, times
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.engines.contract import Manifest
 from linkstore.errors import StoreUnavailableError
 from linkstore.strategies import Eager, Mmr, Similarity
 
@@ -152,8 +152,7 @@ def assert_right(store: LinkStore, there: State, *, repaired: bool) -> None:
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed_under_load(own_cassandra) -> None:
     """It is there whole, with its links; what was under way is there as it was or as it was to be."""
-    from linkstore.engines.cassandra.settings import CassandraSettings
-    from linkstore.store.cassandra import make_url_backend
+    from internals import CassandraSettings, make_url_backend
 
     server = own_cassandra(settings=DURABLE)
     with server.connect() as session:
@@ -186,7 +185,7 @@ class TestDisk:
         self, cassandra, cassandra_session, keyspace, seed
     ) -> None:
         """Through changes that relink, delete and put back: after each, flushed, and at times compacted."""
-        from linkstore.engines.cassandra.backend import CassandraBackend
+        from internals import CassandraBackend
 
         graph, oracle = RandomGraph(seed, documents=60), OracleBackend()
         backend = CassandraBackend(cassandra_session, keyspace, "t")

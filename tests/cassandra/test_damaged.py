@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra_tables import new_name, own_keyspace
+from internals import CassandraSettings
 from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.errors import StoreClosedError, StoreFormatError
 from linkstore.strategies import Eager, Words
 

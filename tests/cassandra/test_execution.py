@@ -33,12 +33,20 @@ from cassandra.connection import ConnectionShutdown
 from cassandra.protocol import OverloadedErrorMessage, ServerError, SyntaxException
 from cassandra.query import tuple_factory
 from fake_cassandra import FakeSession
+from internals import (
+    PAGE_ROWS,
+    READ_LEVELS,
+    WRITE_LEVELS,
+    CassandraSettings,
+    ConcurrencyLimit,
+    Executor,
+    LostTime,
+    Requests,
+    Statement,
+    compute_backoff,
+    diagnose,
+)
 
-from linkstore.engines.cassandra.driver import diagnose
-from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.limits import PAGE_ROWS, ConcurrencyLimit, LostTime, compute_backoff
-from linkstore.engines.cassandra.settings import READ_LEVELS, WRITE_LEVELS, CassandraSettings
-from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.errors import ArgumentError, BackendError, StoreClosedError, StoreUnavailableError
 
 BUSY = OverloadedErrorMessage(code=0x1001, message="too much", info=None)

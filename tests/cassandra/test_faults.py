@@ -18,13 +18,17 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import RoundRobinPolicy
 from cassandra.query import dict_factory
 from cassandra_server import connect as raw_connect
+from internals import (
+    CassandraSettings,
+    Executor,
+    Placement,
+    Requests,
+    Statement,
+    connect_session,
+    resolve_session,
+    unpack_vector,
+)
 
-from linkstore.engines.cassandra.codec import unpack_vector
-from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.placement import Placement
-from linkstore.engines.cassandra.session import connect_session, resolve_session
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Requests, Statement
 from linkstore.errors import BackendError, StoreClosedError, StoreUnavailableError
 
 HURRIED = CassandraSettings(timeout=1.5, deadline=3)

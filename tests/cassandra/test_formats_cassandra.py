@@ -7,11 +7,9 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from golden import NUMBERS, SCHEMAS, make_record, read_schema
+from internals import SCHEMA_VERSION, CassandraBackend, Manifest, Report, WriteBatch
 from stores import DIMENSION, vectors
 
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.tables import SCHEMA_VERSION
-from linkstore.engines.contract import Manifest, Report, WriteBatch
 from linkstore.strategies import Eager, Question
 
 WRITTEN = range(1, SCHEMA_VERSION + 1)

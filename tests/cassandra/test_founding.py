@@ -15,13 +15,9 @@ from cassandra_server import connect
 from cassandra_tables import own_keyspace
 from conformance.probe import Probe, drive_by_run, link_both, make_record
 from fake_cassandra import Request
+from internals import CassandraBackend, CassandraSettings, Executor, Manifest, WriteBatch, normalize_vector
 from stores import times
 
-from linkstore.core.arrays import normalize_vector
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.execution import Executor
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.contract import Manifest, WriteBatch
 from linkstore.errors import BackendError, EmbeddingError, StoreNotFoundError
 
 NUMBERS = itertools.count()

@@ -8,10 +8,15 @@ import pytest
 
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
-from linkstore.core.calls import drive
-from linkstore.engines.cassandra.members import MAX_REMEMBERED_HUBS, GroupReader
-from linkstore.engines.cassandra.reading import MAX_KEYS_PER_STATEMENT, RowFetcher
-from linkstore.engines.cassandra.statements import READ_MEMBER_TAGS, READ_MEMBERS
+from internals import (
+    MAX_KEYS_PER_STATEMENT,
+    MAX_REMEMBERED_HUBS,
+    READ_MEMBER_TAGS,
+    READ_MEMBERS,
+    GroupReader,
+    RowFetcher,
+    drive,
+)
 
 FULL, LIGHT = READ_MEMBERS, READ_MEMBER_TAGS
 

@@ -19,14 +19,25 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 
 from cassandra_executors import Counting
 from cassandra_server import Server, create_keyspace
+from internals import (
+    Candidates,
+    CassandraBackend,
+    CassandraSettings,
+    Ids,
+    Lexical,
+    LexicalMatches,
+    Manifest,
+    Nearest,
+    PageEntry,
+    Plan,
+    Record,
+    Requests,
+    Statement,
+    WriteBatch,
+    normalize_vector,
+)
 
 from linkstore import Link
-from linkstore.core.arrays import normalize_vector
-from linkstore.core.plans import Candidates, Ids, Lexical, LexicalMatches, Nearest, Plan
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Requests, Statement
-from linkstore.engines.contract import Manifest, PageEntry, Record, WriteBatch
 from linkstore.errors import BackendError, StoreUnavailableError
 
 THRESHOLD = 1_000

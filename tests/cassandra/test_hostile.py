@@ -9,13 +9,12 @@ from collections.abc import Iterator
 import pytest
 from differential import compare_hits
 from hostile import strings
+from internals import Hits, PageDocuments
 from langchain_core.documents import Document
 from oracle import OracleBackend
 from stores import embedding, times
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.core.documents import PageDocuments
-from linkstore.core.hits import Hits
 from linkstore.strategies import Eager, Similarity
 
 STRINGS = times(1_000, 10_000)

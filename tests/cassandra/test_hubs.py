@@ -17,16 +17,20 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 from cassandra_executors import Counting
 from cassandra_server import create_keyspace
 from cassandra_tables import new_name
+from internals import (
+    DEFAULT_HUB_CAP,
+    MAX_SHOWN_MEMBERS,
+    Requests,
+    Statement,
+    Tables,
+    normalize_vectors,
+    pack_member_state,
+)
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.core.arrays import normalize_vectors
 from linkstore.engines.cassandra import codec as codes
 from linkstore.engines.cassandra import statements
-from linkstore.engines.cassandra.derived import pack_member_state
-from linkstore.engines.cassandra.statements import Requests, Statement, Tables
 from linkstore.strategies import Eager, Mmr
-from linkstore.strategies.base import DEFAULT_HUB_CAP
-from linkstore.strategies.neighbours import MAX_SHOWN_MEMBERS
 
 MEMBERS = times(20_000, 100_000)
 DOCUMENTS = 400

@@ -22,21 +22,28 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 from cassandra_executors import Stopped, Stopping
 from cassandra_tables import empty, own_keyspace
 from differential import DIMENSION, RandomGraph, RandomSearch, compare_hits
+from internals import (
+    CassandraBackend,
+    CassandraSettings,
+    Hits,
+    Ids,
+    Lexical,
+    LexicalMatches,
+    Manifest,
+    Plan,
+    Record,
+    Traversing,
+    WriteBatch,
+    extract_document_terms,
+    find_neighbours,
+    normalize_vector,
+    parse_links,
+)
 from oracle import OracleBackend
 
 from linkstore import Link
-from linkstore.core.arrays import normalize_vector
-from linkstore.core.hits import Hits
-from linkstore.core.lexical import extract_document_terms
-from linkstore.core.links import parse_links
-from linkstore.core.plans import Ids, Lexical, LexicalMatches, Plan
 from linkstore.engines.cassandra import derived, repair
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.strategies import Eager, Mmr, Question
-from linkstore.strategies.base import Traversing
-from linkstore.strategies.neighbours import find_neighbours
 
 CLAIM = Manifest(embedding="interrupted", dimension=DIMENSION)
 Records = Mapping[str, Record]

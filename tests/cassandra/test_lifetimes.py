@@ -8,11 +8,7 @@ import time
 import pytest
 from cassandra_tables import own_keyspace
 from conformance.probe import CLAIM, Probe, drive_by_run, link_both, link_in, make_record
-
-from linkstore.core.plans import Ids, Lexical
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.contract import WriteCounts
+from internals import CassandraBackend, CassandraSettings, Ids, Lexical, WriteCounts
 
 NUMBERS = itertools.count()
 SHORT = 8

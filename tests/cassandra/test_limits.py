@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from internals import FIRST_TOKEN, CassandraSettings, DocumentScan, PageEntry, WriteBatch
 from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.core import calls
-from linkstore.engines.cassandra.reading import FIRST_TOKEN, DocumentScan
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.contract import PageEntry, WriteBatch
 from linkstore.errors import BackendError, DocumentError, StoreBusyError
 from linkstore.strategies import Similarity
 

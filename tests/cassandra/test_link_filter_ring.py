@@ -9,9 +9,9 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 
 from cassandra_tables import own_keyspace
 from differential import compare_hits
+from internals import Report
 
 from linkstore import Link, LinkStore
-from linkstore.engines.contract import Report
 from linkstore.errors import UnknownNameError
 from linkstore.strategies import AllPaths, Eager, Mmr, PageRank
 

@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra_tables import own_keyspace
+from internals import Report
 
 from linkstore import LinkStore
-from linkstore.engines.contract import Report
 from linkstore.evaluate import GoldQuestion, calibrate_min_similarity
 from linkstore.strategies import Eager
 

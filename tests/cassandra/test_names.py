@@ -9,10 +9,7 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 from cassandra_executors import Counting
 from cassandra_tables import new_name, own_keyspace
 from conformance.probe import link_both, link_out, make_record
-
-from linkstore.core.vocabulary import Vocabulary
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.contract import Manifest, WriteBatch
+from internals import CassandraBackend, Manifest, Vocabulary, WriteBatch
 
 CLAIM = Manifest(embedding="mine", dimension=4)
 NAMES = Vocabulary(kinds=frozenset({"k", "word"}), fields=frozenset({"links", "lang", "n"}))

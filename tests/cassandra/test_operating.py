@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from cassandra_server import Server, create_keyspace
+from internals import QUESTION, CassandraSettings, site
 from stores import embedding
 
 from linkstore import LinkStore
-from linkstore.cli.demo import QUESTION, site
-from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.errors import StoreUnavailableError
 from linkstore.ingest import FolderSource, index
 

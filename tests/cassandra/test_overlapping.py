@@ -21,14 +21,19 @@ from stores import times
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra_tables import empty, own_keyspace
+from internals import (
+    CassandraBackend,
+    CassandraSettings,
+    Manifest,
+    Record,
+    Requests,
+    Statement,
+    WriteBatch,
+    normalize_vector,
+)
 
 from linkstore import Link
-from linkstore.core.arrays import normalize_vector
 from linkstore.engines.cassandra import statements
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Requests, Statement
-from linkstore.engines.contract import Manifest, Record, WriteBatch
 
 CLAIM = Manifest(embedding="overlapping", dimension=4)
 LOST = {

@@ -13,23 +13,25 @@ from hypothesis import strategies as st
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra.cqltypes import lookup_casstype
-
-from linkstore import Link
-from linkstore.core.arrays import cosine_similarities, normalize_vectors
-from linkstore.core.filters import parse_filter
-from linkstore.core.links import merge_links
-from linkstore.core.plans import Members
-from linkstore.engines.cassandra import codec as codes
-from linkstore.engines.cassandra.codec import (
+from internals import (
     DocumentVersion,
+    MemberPool,
+    Members,
+    PlanDocuments,
+    cosine_similarities,
+    decode_states,
     extract_links_json,
     make_link_set,
+    merge_links,
+    normalize_vectors,
     pack_links,
+    pack_member_state,
+    parse_filter,
     unpack_links,
 )
-from linkstore.engines.cassandra.derived import pack_member_state
-from linkstore.engines.cassandra.members import MemberPool, decode_states
-from linkstore.engines.cassandra.reading import PlanDocuments
+
+from linkstore import Link
+from linkstore.engines.cassandra import codec as codes
 
 SET = "FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType)))"
 LINKS = lookup_casstype(f"TupleType(UTF8Type, {SET})")

@@ -11,13 +11,17 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra.cqltypes import lookup_casstype
+from internals import (
+    DocumentVersion,
+    Record,
+    derive_postings,
+    make_document_writes,
+    make_link_set,
+    normalize_vectors,
+    select_searchable,
+)
 
 from linkstore import Link
-from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.cassandra.codec import DocumentVersion, make_link_set, select_searchable
-from linkstore.engines.cassandra.derived import derive_postings
-from linkstore.engines.cassandra.writing import make_document_writes
-from linkstore.engines.contract import Record
 
 LINKS = "TupleType(UTF8Type, FrozenType(SetType(TupleType(UTF8Type, UTF8Type, UTF8Type, FloatType))))"
 COLUMNS = [

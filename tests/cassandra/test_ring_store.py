@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import pytest
 from cassandra_server import Ring, create_keyspace
 from differential import compare_hits
+from internals import PATIENCE
 from langchain_core.documents import Document
 from oracle import OracleBackend
 from stores import embedding, times
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.engines.cassandra.placement import PATIENCE
 from linkstore.errors import StoreUnavailableError
 from linkstore.strategies import Eager
 
@@ -91,8 +91,7 @@ def opened(ring: Ring) -> Iterator[Callable[..., LinkStore]]:
     """
     from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
     from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy, WhiteListRoundRobinPolicy
-
-    from linkstore.engines.cassandra.settings import CassandraSettings
+    from internals import CassandraSettings
 
     clusters = []
     with ring.connect() as session:

@@ -16,15 +16,18 @@ from broken_writers import BROKEN, WITH_CLOCKS_THAT_DIFFER
 from cassandra_schedules import CLIENTS, DIMENSION, VECTORS, WORDS, Schedule, Skewed, wrong_winner
 from cassandra_tables import own_keyspace
 from conformance.probe import Probe, drive_by_run
+from internals import (
+    CassandraBackend,
+    CassandraSettings,
+    Ids,
+    Lexical,
+    Manifest,
+    Tables,
+    WriteBatch,
+    mark_list,
+)
 from oracle import OracleBackend
 from stores import LONG, long
-
-from linkstore.core.plans import Ids, Lexical
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.listing import mark_list
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import Tables
-from linkstore.engines.contract import Manifest, WriteBatch
 
 COUNT = 2_000 if LONG else 20
 BROKEN_COUNT = 120

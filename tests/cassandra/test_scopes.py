@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from conformance.probe import CLAIM, QUERY_VECTOR, Probe, drive_by_run, link_both, make_record
 from differential import find_scope_differences
+from internals import Ids, Lexical, Members, Nearest, Resolve, WriteBatch
 from stores import times
 
 from linkstore.core import lexical
-from linkstore.core.plans import Ids, Lexical, Members, Nearest, Resolve
-from linkstore.engines.contract import WriteBatch
 from linkstore.errors import FilterError
 
 PUBLIC = {"access": "all"}
@@ -33,8 +32,7 @@ def keyspace(cassandra_session):
 @pytest.fixture
 def opened(cassandra_session, keyspace):
     """Opens new stores."""
-    from linkstore.engines.cassandra.backend import CassandraBackend
-    from linkstore.engines.cassandra.settings import CassandraSettings
+    from internals import CassandraBackend, CassandraSettings
 
     backends = []
 
@@ -187,8 +185,9 @@ def test_a_document_hidden_during_a_search_is_told_of_in_one_state(opened) -> No
 
 
 def test_a_listing_is_no_longer_than_what_is_checked_and_is_not_repeated(opened, monkeypatch) -> None:
+    from internals import CorpusTotals
+
     from linkstore.engines.cassandra import reading
-    from linkstore.engines.cassandra.lexical import CorpusTotals
 
     monkeypatch.setattr(reading, "_MAX_CHECKED_BY_ID", 20)
     whole = probe(opened())

@@ -17,12 +17,11 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
 from cassandra_server import Server, create_keyspace
 from cassandra_server.machine import java_17
+from internals import CassandraSettings, connect_session
 from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.engines.cassandra.session import connect_session
-from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.errors import BackendError, StoreUnavailableError
 
 PASSWORD = "changeit"

@@ -20,9 +20,8 @@ from cassandra.pool import Host
 from cassandra.protocol import ColumnMetadata
 from cassandra.query import PreparedStatement
 from fake_cassandra import FakeSession
+from internals import Placement, StoreAddress, connect_session, parse_address, resolve_session
 
-from linkstore.engines.cassandra.placement import Placement
-from linkstore.engines.cassandra.session import StoreAddress, connect_session, parse_address, resolve_session
 from linkstore.errors import BackendError, StoreUnavailableError
 
 VECTOR = "org.apache.cassandra.db.marshal.VectorType(org.apache.cassandra.db.marshal.FloatType, 3)"

@@ -12,13 +12,12 @@ import time
 
 import pytest
 from documented import ROOT, linkstore, run_markdown
+from internals import Manifest, site
 from langchain_core.embeddings import DeterministicFakeEmbedding, FakeEmbeddings
 from stores import DIMENSION, document, documents, embedding
 
 from linkstore import Link, LinkRetriever, LinkStore
 from linkstore.cli import exits
-from linkstore.cli.demo import site
-from linkstore.engines.contract import Manifest
 from linkstore.errors import (
     BackendError,
     EmbeddingError,
@@ -241,7 +240,7 @@ async def test_it_opens_and_works_inside_a_running_loop(cassandra_session, space
 
 
 def test_documents_with_a_lifetime_expire_with_their_links(cassandra_session, space, table):
-    from linkstore.engines.cassandra.settings import CassandraSettings
+    from internals import CassandraSettings
 
     options = {"table": table, "session": cassandra_session, "keyspace": space}
     lasting, passing = document(1), document(35)  # they share a keyword
@@ -425,9 +424,9 @@ def test_a_server_that_goes_away_ends_a_command_in_one_line(
     proxied, cassandra_session, space, table, monkeypatch
 ):
     """Between opening the store and reading it."""
+    from internals import CassandraSettings, CoreStore
+
     from linkstore.engines.cassandra import backend
-    from linkstore.engines.cassandra.settings import CassandraSettings
-    from linkstore.store.core import CoreStore
 
     def cut_off(store):
         proxied.cut()
@@ -446,7 +445,7 @@ def test_a_server_that_goes_away_ends_a_command_in_one_line(
 
 
 def test_the_same_holds_in_python(cassandra_possible, unused_tcp_port):
-    from linkstore.store.cassandra import make_url_backend
+    from internals import make_url_backend
 
     with pytest.raises(StoreUnavailableError, match="could not connect"):
         make_url_backend(f"cassandra://127.0.0.1:{unused_tcp_port}/k/t")
@@ -455,8 +454,8 @@ def test_the_same_holds_in_python(cassandra_possible, unused_tcp_port):
 def test_pages_expire_with_their_documents(cassandra_session, keyspace):
     """Indexing again brings back what expired."""
     from documented import site
+    from internals import CassandraSettings
 
-    from linkstore.engines.cassandra.settings import CassandraSettings
     from linkstore.ingest import FolderSource, index
 
     settings = CassandraSettings(ttl=4)

@@ -9,13 +9,17 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 import numpy as np
-
-from linkstore.core.calls import drive
-from linkstore.core.filters import EVERYTHING
-from linkstore.core.plans import Candidates, Ids, Nearest
-from linkstore.engines.cassandra.codec import DocumentVersion
-from linkstore.engines.cassandra.reader import CassandraReader
-from linkstore.engines.cassandra.reading import ReadScope, SearchHistory
+from internals import (
+    EVERYTHING,
+    Candidates,
+    CassandraReader,
+    DocumentVersion,
+    Ids,
+    Nearest,
+    ReadScope,
+    SearchHistory,
+    drive,
+)
 
 VECTOR = np.array([1, 0, 0, 0], np.float32)
 

@@ -20,25 +20,42 @@ import oracle
 from cassandra_executors import Counting
 from cassandra_tables import new_name, own_keyspace
 from conformance.probe import CLAIM, QUERY_VECTOR, make_record
+from internals import (
+    EVERYTHING,
+    POSTING_HEAD,
+    WORD_ROWS,
+    CassandraBackend,
+    CassandraSettings,
+    CorpusStatistics,
+    CorpusTotals,
+    DerivedRows,
+    Documents,
+    DocumentVersion,
+    Filter,
+    Ids,
+    Lexical,
+    LexicalMatches,
+    Nearest,
+    PageRank,
+    Plan,
+    Record,
+    StoredDocument,
+    WriteBatch,
+    compute_stamp,
+    derive_postings,
+    hash_text,
+    parse_filter,
+    split_rows,
+)
 from oracle import OracleBackend
 
 from linkstore.core import lexical
-from linkstore.core.filters import EVERYTHING, Filter, parse_filter
-from linkstore.core.plans import Documents, Ids, Lexical, LexicalMatches, Nearest, Plan, StoredDocument
 from linkstore.engines.cassandra import derived
 from linkstore.engines.cassandra import lexical as corpus
 from linkstore.engines.cassandra import lexical as wordsearch
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.codec import DocumentVersion, hash_text, split_rows
-from linkstore.engines.cassandra.derived import POSTING_HEAD, DerivedRows, compute_stamp, derive_postings
-from linkstore.engines.cassandra.lexical import CorpusStatistics, CorpusTotals
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.cassandra.statements import WORD_ROWS
-from linkstore.engines.contract import Record, WriteBatch
 from linkstore.errors import CapabilityError, FilterError
 from linkstore.strategies import Question, Words, first_stage
 from linkstore.strategies import first_stage as words_strategy
-from linkstore.strategies.pagerank import PageRank
 
 Scored = list[tuple[str, float]]
 COMMON = {f"w{n}" for n in range(5)}

@@ -11,15 +11,13 @@ import threading
 import time
 
 import pytest
+from internals import CassandraSettings, make_url_backend, write_json_lines
 from stores import Child, document, documents, embedding, times
 
 from linkstore import LinkStore
-from linkstore.cli.export import write_json_lines
-from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.errors import StoreNotFoundError, StoreUnavailableError
 from linkstore.ingest import FolderSource, Partition, WriteCounts, Writer, index
 from linkstore.store import base
-from linkstore.store.cassandra import make_url_backend
 
 distributed = pytest.importorskip("distributed", reason="needs Dask")
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 from documented import linkstore
+from internals import CitedAnswer
 from reader_cases import GIVEN_UP, Numbered, filled, scripted
 from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore
-from linkstore.agents.state import CitedAnswer
 from linkstore.cli import exits
 
 QUESTION = "Where was Joan of Arc born?"

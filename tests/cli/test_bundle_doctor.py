@@ -6,9 +6,9 @@ import json
 
 import pytest
 from documented import linkstore
+from internals import find_field_problems
 
 from linkstore.cli import exits
-from linkstore.evaluate.bundles import find_field_problems
 
 GOOD = "---\ntype: Note\ngenerated: {by: a/1}\n---\n# One\n\nA note.\n"
 

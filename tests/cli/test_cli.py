@@ -12,16 +12,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from documented import linkstore
+from internals import CoreStore, __version__, make_application, make_snippet
 from langchain_core.documents import Document
 from typer.main import get_command
 
 from linkstore import Link, LinkStore, add_links, get_links
-from linkstore._version import __version__
 from linkstore.cli import exits
-from linkstore.cli.commands import make_application
-from linkstore.core.display import make_snippet
 from linkstore.errors import StoreBusyError, StoreFullError
-from linkstore.store.core import CoreStore
 
 TOWER = "The Space Needle is an observation tower in Seattle, built for the fair of 1962."
 UPTOWN = "Small theatres, record shops and bars line its streets."

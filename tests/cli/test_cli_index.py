@@ -10,17 +10,13 @@ import logging
 import pytest
 import typer
 from documented import linkstore
+from internals import PageDocuments, StorePages, add_command, open_or_make, show_progress
 from langchain_core.documents import Document
 from rich.console import Console
 
 from linkstore import LinkStore
 from linkstore.cli import exits
-from linkstore.cli.commands import add_command
-from linkstore.cli.output import show_progress
-from linkstore.cli.stores import open_or_make
-from linkstore.core.documents import PageDocuments
 from linkstore.errors import EmbeddingError
-from linkstore.store.pages import StorePages
 
 
 @pytest.fixture
@@ -305,7 +301,7 @@ def test_an_embedding_that_fails_leaves_no_store(folder, monkeypatch):
 
 
 def test_a_run_that_is_stopped_says_what_it_kept(folder, monkeypatch):
-    from linkstore.ingest.documents import Linkers
+    from internals import Linkers
 
     read = Linkers.make_documents
 

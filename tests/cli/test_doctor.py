@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 from documented import linkstore
+from internals import site
 from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.cli import exits
-from linkstore.cli.demo import site
 
 CLEAN = "nothing needs attention"
 

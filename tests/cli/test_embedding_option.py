@@ -6,11 +6,11 @@ import json
 
 import pytest
 from documented import linkstore
+from internals import open_store
 from langchain_core.documents import Document
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.cli import exits
-from linkstore.cli.stores import open_store
 from linkstore.errors import EmbeddingError
 
 MODULE = """

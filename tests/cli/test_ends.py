@@ -9,11 +9,11 @@ import sys
 import threading
 
 import pytest
+from internals import Terminated, main, raise_signals
 from langchain_core.documents import Document
 
 from linkstore import LinkStore
-from linkstore.cli import exits, main
-from linkstore.cli.exits import Terminated, raise_signals
+from linkstore.cli import exits
 
 pty = pytest.importorskip("pty", reason="terminals are those of POSIX")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and signals are those of POSIX")

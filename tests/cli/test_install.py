@@ -8,9 +8,9 @@ import tomllib
 
 import pytest
 from documented import linkstore
+from internals import CLIENTS
 
 from linkstore.cli import exits
-from linkstore.cli.clients import CLIENTS
 
 INSTALL = ("mcp", "--store", "docs.kb", "--index", "docs", "--install")
 CODEX = '# mine\nmodel = "o"\n\n[mcp_servers.other]\ncommand = "x"\nargs = []\n'

@@ -9,10 +9,9 @@ from gc import get_threshold
 from signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal
 
 import pytest
+from internals import end_at_once, main
 
 from linkstore import LinkStore
-from linkstore.cli import main
-from linkstore.cli.exits import end_at_once
 
 LIST_MODULES = """
 import sys

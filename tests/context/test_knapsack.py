@@ -6,11 +6,11 @@ import random
 import numpy as np
 import pytest
 from context_cases import compiler, document
+from internals import pack
 from scipy.optimize import Bounds, LinearConstraint, milp
 from stores import times
 
 from linkstore import LinkStore
-from linkstore.context.assembly import pack
 from linkstore.errors import StrategyError
 
 

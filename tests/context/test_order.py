@@ -2,8 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from linkstore.context.ordering import find_cycles, order_topologically, put_best_at_edges
+from internals import find_cycles, order_topologically, put_best_at_edges
 
 NODES = range(12)
 GRAPHS = st.dictionaries(st.sampled_from(NODES), st.frozensets(st.sampled_from(NODES), max_size=4))

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from context_cases import AS_DATA, compiler, document, words
+from internals import frame_parts
 from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from linkstore import LinkStore
 from linkstore.context import ContextCompiler, Decay, counter_of
-from linkstore.context.compiled import frame_parts
 from linkstore.errors import BudgetError, StrategyError
 
 
@@ -125,7 +125,7 @@ class TestMiddleware:
 
     def test_a_summary_is_no_question_of_the_user(self):
         """LangChain's SummarizationMiddleware writes it as a message of the user."""
-        from linkstore.context.middleware import find_last_question
+        from internals import find_last_question
 
         summary = HumanMessage("They spoke of cats.", additional_kwargs={"lc_source": "summarization"})
         assert find_last_question([HumanMessage("When does it open?"), AIMessage("At noon."), summary]) == (

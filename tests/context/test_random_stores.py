@@ -4,11 +4,10 @@ from random import Random
 
 import pytest
 from context_cases import document, leads, named, words
+from internals import ORDERS, PRECEDENCE, PageDocuments
 
 from linkstore import LinkStore
 from linkstore.context import ContextCompiler
-from linkstore.context.ordering import ORDERS, PRECEDENCE
-from linkstore.core.documents import PageDocuments
 from linkstore.errors import BudgetError
 
 WORDS = ("hub", "link", "tag", "walk", "seed", "中文", "é", "🙂", "a\nb", "--")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import apsw
 import pytest
+from internals import WriteBatch
 from stores import SNAPSHOTS, backend, put, sql
-
-from linkstore.engines.contract import WriteBatch
 
 NOON = 1_700_000_000_000_000
 COUNTED = ("document", "vector", "link", "link_group", "departed", "word", "page")

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 from awaited import until
+from internals import DerivedData, WriteBatch, parse_snapshot, read_settings
 from stores import SNAPSHOTS, Child, backend, exact, nearest, put, snapshot_file, times, vectors
 
-from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, maintenance
-from linkstore.engines.embedded.derived import DerivedData, parse_snapshot
-from linkstore.engines.embedded.schema import read_settings
 from linkstore.errors import StoreBusyError
 
 ASKED = vectors([10_000])[0]

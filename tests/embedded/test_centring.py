@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from linkstore.core.arrays import Floats, normalize_vectors
-from linkstore.core.filters import EVERYTHING, parse_filter
-from linkstore.core.plans import Ids, Nearest, Plan
-from linkstore.engines.contract import Manifest, Record, WriteBatch
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.engines.embedded.files import map_file, name_file
-from linkstore.engines.embedded.vectors import (
+from internals import (
+    EVERYTHING,
     AnnIndex,
+    Floats,
+    Ids,
+    Manifest,
+    Nearest,
+    Plan,
+    Record,
+    WriteBatch,
+    map_file,
+    name_file,
+    normalize_vectors,
+    parse_filter,
     subtract_centre,
 )
+
+from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 
 
 def test_centred_vectors_have_unit_length_and_lack_the_mean() -> None:

@@ -8,16 +8,21 @@ from pathlib import Path
 import apsw
 import numpy as np
 import pytest
+from internals import (
+    Column,
+    Record,
+    WriteBatch,
+    map_bytes,
+    parse_links,
+    parse_snapshot,
+    quantize,
+    read_arrays,
+    read_settings,
+    record_snapshot,
+)
 from stores import SNAPSHOTS, backend, exact, nearest, put, record, records, vectors
 
-from linkstore.core.links import parse_links
-from linkstore.engines.contract import Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedSettings
-from linkstore.engines.embedded.derived import parse_snapshot, record_snapshot
-from linkstore.engines.embedded.files import map_bytes, read_arrays
-from linkstore.engines.embedded.mirror import Column
-from linkstore.engines.embedded.schema import read_settings
-from linkstore.engines.embedded.vectors import quantize
 from linkstore.errors import StoreBusyError
 
 ASKED = vectors([10_000])[0]

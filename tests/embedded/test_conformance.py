@@ -6,11 +6,10 @@ import pytest
 from conformance import BackendConformance, SmallStoreCases
 from conformance.lexical import LexicalCases
 from differential import DIMENSION, RandomGraph, assert_congruent
+from internals import EngineOperation, Manifest, WriteBatch, WriteCounts
 from oracle import OracleBackend
 from stores import times
 
-from linkstore.core.plans import EngineOperation
-from linkstore.engines.contract import Manifest, WriteBatch, WriteCounts
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 
 EXACT = EmbeddedSettings(durable=False)

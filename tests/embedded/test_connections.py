@@ -9,10 +9,9 @@ from itertools import pairwise
 
 import apsw
 import pytest
+from internals import Candidates, Ids, Nearest, Plan, WriteBatch
 from stores import backend, nearest, put, records, vectors
 
-from linkstore.core.plans import Candidates, Ids, Nearest, Plan
-from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.engines.embedded import database as connecting
 
@@ -55,7 +54,7 @@ def test_every_connection_has_the_settings_that_were_chosen(tmp_path, durable, s
 
 def test_verify_is_right_on_a_store_that_was_searched_by_words_before_it_was_written(tmp_path) -> None:
     """FTS5 checks its tables against what the connection remembers of them."""
-    from linkstore.core.plans import Lexical, LexicalMatches
+    from internals import Lexical, LexicalMatches
 
     def plan() -> Plan[int]:
         found: LexicalMatches = yield Lexical(terms=("doc",), k=5)

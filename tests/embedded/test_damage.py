@@ -6,10 +6,9 @@ import random
 import shutil
 
 import pytest
+from internals import Groups, Memberships, Plan, Tags, WriteBatch
 from stores import LONG, SNAPSHOTS, backend, exact, nearest, put, snapshot_file, sql, times, vectors
 
-from linkstore.core.plans import Groups, Memberships, Plan, Tags
-from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import StoreFormatError
 
@@ -72,7 +71,7 @@ def group_tags(store: EmbeddedBackend) -> list[tuple[str, str]]:
     """The link groups that document 0 lies on."""
 
     def plan() -> Plan[list[tuple[str, str]]]:
-        from linkstore.core.plans import Candidates, Find
+        from internals import Candidates, Find
 
         found: Candidates = yield Find(ids=("d0",))
         lies: Memberships = yield Groups(refs=found.refs, side="out")

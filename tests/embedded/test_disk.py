@@ -10,9 +10,9 @@ import subprocess
 
 import apsw
 import pytest
+from internals import WriteBatch
 from stores import SNAPSHOTS, backend, exact, nearest, put, vectors
 
-from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.errors import BackendError, StoreFullError
 

@@ -14,13 +14,11 @@ from pathlib import Path
 
 import apsw
 import pytest
+from internals import FORKS, Database, infrequent_gc, run_exclusively
 from stores import backend, exact, nearest, put, sql, vectors
 
-from linkstore.core.processes import infrequent_gc
 from linkstore.engines.embedded import EmbeddedBackend, derived, location
 from linkstore.engines.embedded import backend as embedded
-from linkstore.engines.embedded.database import Database
-from linkstore.engines.embedded.location import FORKS, run_exclusively
 from linkstore.errors import BackendError, StoreClosedError
 
 pytestmark = [

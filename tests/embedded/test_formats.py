@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 from golden import NUMBERS, SEARCHES, STORES, find_version, make_record, read_answers
+from internals import FORMAT_VERSION, PageEntry, StoreFolder, Vocabulary
 from stores import SNAPSHOTS, backend, nearest, put, snapshot_file, sql, vectors
 
-from linkstore.core.vocabulary import Vocabulary
-from linkstore.engines.contract import PageEntry
 from linkstore.engines.embedded import EmbeddedBackend
-from linkstore.engines.embedded.location import StoreFolder
-from linkstore.engines.embedded.schema import FORMAT_VERSION
 from linkstore.errors import StoreFormatError
 
 WRITTEN = range(1, FORMAT_VERSION + 1)

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import apsw
 import pytest
+from internals import Documents, Ids, Nearest, WriteBatch
 from stores import SNAPSHOTS, backend, exact, meanwhile, nearest, put, vectors
 
-from linkstore.core.plans import Documents, Ids, Nearest
-from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import StoreBusyError
 

@@ -8,10 +8,9 @@ import signal
 
 import numpy as np
 import pytest
+from internals import AnnIndex
 from interrupting import IDS, Sweep, Timers, cancelled, short_of_memory, signals
 from stores import Child, backend, nearest, put, times, vectors
-
-from linkstore.engines.embedded.vectors import AnnIndex
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits are those of POSIX")
 DROPPED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from internals import EXPANSION_SEARCH, AnnIndex, find_lost_keys, normalize_vectors, quantize
 from usearch.index import Index
-
-from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.embedded.vectors import EXPANSION_SEARCH, AnnIndex, find_lost_keys, quantize
 
 COUNT, DIMENSION = 6_000, 32
 

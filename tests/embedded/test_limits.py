@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from internals import (
+    MAX_QUESTION_CHARACTERS,
+    MAX_QUESTION_WORDS,
+    Trail,
+    WriteBatch,
+    extract_question_terms,
+    parse_links,
+)
 from stores import backend, exact, nearest, put, record, sql, vectors
 
-from linkstore.core.lexical import MAX_QUESTION_CHARACTERS, MAX_QUESTION_WORDS, extract_question_terms
-from linkstore.core.links import parse_links
-from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import schema, writing
 from linkstore.errors import DocumentError, StoreLimitError
 from linkstore.strategies import Question, names
-from linkstore.strategies.traversal import Trail
 
 ASKED = vectors([10_000])[0]
 

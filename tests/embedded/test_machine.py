@@ -11,14 +11,11 @@ import pytest
 from differential import RandomSearch, compare_hits
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from internals import Backend, Manifest, Record, WriteBatch, merge_links, parse_filter
 from oracle import OracleBackend
 from stores import DIMENSION, times, vectors
 
 from linkstore import Link
-from linkstore.core.filters import parse_filter
-from linkstore.core.links import merge_links
-from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 from linkstore.strategies import Eager, Mmr, Question, Similarity, Strategy
 

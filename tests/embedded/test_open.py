@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import apsw
 import pytest
+from internals import APPLICATION_ID, FORMAT_VERSION, Manifest
 from langchain_core.embeddings import DeterministicFakeEmbedding, FakeEmbeddings
 from stores import (
     DIMENSION,
@@ -20,9 +21,7 @@ from stores import (
 )
 
 from linkstore import LinkStore
-from linkstore.engines.contract import Manifest
 from linkstore.engines.embedded import EmbeddedBackend
-from linkstore.engines.embedded.schema import APPLICATION_ID, FORMAT_VERSION
 from linkstore.errors import (
     EmbeddingError,
     StoreFormatError,

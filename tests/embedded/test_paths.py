@@ -8,11 +8,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from internals import Candidates, Ids, Nearest, Plan, WriteBatch
 from stores import SNAPSHOTS, backend, embedding, exact, nearest, put, record, sql, vectors
 
 from linkstore import LinkStore
-from linkstore.core.plans import Candidates, Ids, Nearest, Plan
-from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, maintenance
 from linkstore.errors import BackendError, StoreFormatError, StoreMovedError, StoreNotFoundError
 

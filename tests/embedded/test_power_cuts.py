@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from crashes import ACKNOWLEDGED, after_power_cut, moments, traced
+from internals import WriteBatch, cosine_similarities
 from stores import backend, nearest, put, record, times, vectors
 
-from linkstore.core.arrays import cosine_similarities
-from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, database, derived
 
 ASKED = vectors([10_000])[0]

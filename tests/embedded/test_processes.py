@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from awaited import until
+from internals import WriteBatch, normalize_vectors
 from stores import (
     DIMENSION,
     Child,
@@ -33,8 +34,6 @@ from stores import (
 )
 
 from linkstore import LinkStore
-from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, database
 from linkstore.errors import StoreBusyError, StoreClosedError
 from linkstore.strategies import Eager, Similarity

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.embedded.vectors import AnnIndex, quantize
+from internals import AnnIndex, normalize_vectors, quantize
 
 
 def near(count: int, dimension: int, spread: float = 0.7) -> np.ndarray:

@@ -9,10 +9,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from internals import StoreFolder
 from stores import SNAPSHOTS, Child, backend, exact, nearest, put, vectors
 
 from linkstore.engines.embedded import EmbeddedBackend
-from linkstore.engines.embedded.location import StoreFolder
 from linkstore.errors import (
     StoreBusyError,
     StorePermissionError,

@@ -7,14 +7,22 @@ import random
 import numpy as np
 import pytest
 from differential import RandomSearch, compare_hits, find_scope_differences
+from internals import (
+    Ids,
+    Lexical,
+    Manifest,
+    Members,
+    Nearest,
+    Record,
+    Resolve,
+    WriteBatch,
+    normalize_vectors,
+    parse_filter,
+)
 from oracle import OracleBackend
 from stores import times
 
 from linkstore import Link, LinkStore
-from linkstore.core.arrays import normalize_vectors
-from linkstore.core.filters import parse_filter
-from linkstore.core.plans import Ids, Lexical, Members, Nearest, Resolve
-from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, derived, filters, lexical, reader
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Mmr, Question, Similarity, Words
 

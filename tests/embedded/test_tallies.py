@@ -5,12 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
+from internals import LINKS_KEY, Link, Manifest, PageEntry, Record, Vocabulary, WriteBatch
 from oracle import OracleBackend
 from stores import backend, put, sql, times, vectors
 
-from linkstore.core.links import LINKS_KEY, Link
-from linkstore.core.vocabulary import Vocabulary
-from linkstore.engines.contract import Manifest, PageEntry, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
 
 SETTINGS = EmbeddedSettings(exact_below=30, durable=False)

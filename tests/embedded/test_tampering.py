@@ -8,12 +8,9 @@ import shutil
 
 import apsw
 import pytest
+from internals import Documents, Floats, Groups, Ids, Members, Nearest, Plan, Tags, WriteBatch, parse_filter
 from stores import DIMENSION, SNAPSHOTS, backend, exact, nearest, put, record, sql, times, vectors
 
-from linkstore.core.arrays import Floats
-from linkstore.core.filters import parse_filter
-from linkstore.core.plans import Documents, Groups, Ids, Members, Nearest, Plan, Tags
-from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import LinkStoreError, StoreFormatError
 

@@ -7,9 +7,9 @@ from collections import Counter
 
 import apsw
 import pytest
+from internals import parse_filter
 
 from linkstore import Link, LinkStore
-from linkstore.core.filters import parse_filter
 from linkstore.errors import EmbeddingError, StoreMovedError
 from linkstore.strategies import Eager, PageRank, Similarity, base
 

@@ -7,12 +7,20 @@ import threading
 from dataclasses import replace
 
 import pytest
+from internals import (
+    FORKS,
+    Ids,
+    Link,
+    Members,
+    Plan,
+    ReachedMembers,
+    Record,
+    Resolve,
+    WriteBatch,
+    run_exclusively,
+)
 from stores import backend, put, record, records
 
-from linkstore.core.links import Link
-from linkstore.core.plans import Ids, Members, Plan, ReachedMembers, Resolve
-from linkstore.engines.contract import Record, WriteBatch
-from linkstore.engines.embedded.location import FORKS, run_exclusively
 from linkstore.errors import StoreFullError
 
 

@@ -6,13 +6,19 @@ import threading
 
 import numpy as np
 import pytest
+from internals import (
+    AnnIndex,
+    Manifest,
+    Record,
+    WriteBatch,
+    cosine_similarities,
+    map_file,
+    name_file,
+    normalize_vectors,
+)
 from stores import SNAPSHOTS, nearest, put
 
-from linkstore.core.arrays import cosine_similarities, normalize_vectors
-from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, backend, derived
-from linkstore.engines.embedded.files import map_file, name_file
-from linkstore.engines.embedded.vectors import AnnIndex
 
 COUNT, DIMENSION = 6_000, 32
 

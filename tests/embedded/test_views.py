@@ -6,6 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from internals import (
+    Candidates,
+    Column,
+    DerivedData,
+    Documents,
+    Find,
+    Ids,
+    Members,
+    Nearest,
+    Plan,
+    ReachedMembers,
+    Resolve,
+    Snapshot,
+    StaleStateError,
+    StoredDocument,
+    WriteBatch,
+)
 from stores import (
     SNAPSHOTS,
     Child,
@@ -19,22 +36,7 @@ from stores import (
     vectors,
 )
 
-from linkstore.core.plans import (
-    Candidates,
-    Documents,
-    Find,
-    Ids,
-    Members,
-    Nearest,
-    Plan,
-    ReachedMembers,
-    Resolve,
-    StoredDocument,
-)
-from linkstore.engines.contract import WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings, files
-from linkstore.engines.embedded.derived import DerivedData, Snapshot, StaleStateError
-from linkstore.engines.embedded.mirror import Column
 
 ASKED = vectors([10_000])[0]
 ALL = tuple(f"d{n}" for n in range(400))

@@ -7,11 +7,11 @@ import pickle
 
 import pytest
 from checkup_cases import CheckupCases, Listening
+from internals import observe_searches
 from stores import embedding, sql
 
 from linkstore import LinkStore
 from linkstore.evaluate import examine
-from linkstore.store.base import observe_searches
 
 
 @pytest.mark.sample("test_a_clean_store_has_nothing_to_report")

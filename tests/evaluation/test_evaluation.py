@@ -8,15 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from documented import linkstore
-from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-from oracle import OracleBackend, OracleReader, refuse_words
-
-from linkstore import Link, LinkStore, get_links
-from linkstore.cli import exits
-from linkstore.errors import CapabilityError, EvaluationError, StrategyError
-from linkstore.evaluate import GoldQuestion, evaluate, read_corpus, read_questions
-from linkstore.evaluate.metrics import (
+from internals import (
     STRATEGIES,
     StrategyRun,
     compute_outcomes,
@@ -25,8 +17,16 @@ from linkstore.evaluate.metrics import (
     count_rescues,
     make_estimate,
     resample_means,
+    with_links,
 )
-from linkstore.evaluate.profiling import with_links
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from oracle import OracleBackend, OracleReader, refuse_words
+
+from linkstore import Link, LinkStore, get_links
+from linkstore.cli import exits
+from linkstore.errors import CapabilityError, EvaluationError, StrategyError
+from linkstore.evaluate import GoldQuestion, evaluate, read_corpus, read_questions
 from linkstore.strategies import DEFAULT_STRATEGY, Eager, Similarity, Words
 
 ROWS = (

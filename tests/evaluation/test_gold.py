@@ -6,19 +6,19 @@ import json
 
 import pytest
 from documented import linkstore
-from langchain_core.documents import Document
-
-from linkstore import Link, LinkStore
-from linkstore.core.documents import PageDocuments
-from linkstore.errors import EvaluationError
-from linkstore.evaluate import GoldQuestion, evaluate, profile
-from linkstore.evaluate.metrics import (
+from internals import (
     Comparison,
     Estimate,
+    PageDocuments,
     StrategyRun,
     compare_with_baseline,
     compute_outcomes,
 )
+from langchain_core.documents import Document
+
+from linkstore import Link, LinkStore
+from linkstore.errors import EvaluationError
+from linkstore.evaluate import GoldQuestion, evaluate, profile
 from linkstore.strategies import Similarity
 
 PAGES = {

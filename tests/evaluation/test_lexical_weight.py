@@ -10,15 +10,13 @@ import zlib
 import numpy as np
 import pytest
 from documented import linkstore
+from internals import LEXICAL_NOTE, LEXICAL_WEIGHT, LEXICAL_WEIGHTS
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
-from linkstore.embeddings.names import LEXICAL_WEIGHT
 from linkstore.errors import EvaluationError, StoreBusyError, StoreFormatError, StrategyError
 from linkstore.evaluate import estimate_lexical_weight
-from linkstore.evaluate.calibration import LEXICAL_WEIGHTS
-from linkstore.store.base import LEXICAL_NOTE
 from linkstore.strategies import AllPaths, PageRank
 
 TOPICS = 60

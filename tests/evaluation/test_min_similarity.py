@@ -9,15 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from documented import linkstore
+from internals import MIN_SIMILARITY_NOTE, PageEntry, WriteBatch, normalize_vectors
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
-from linkstore.core.arrays import normalize_vectors
-from linkstore.engines.contract import PageEntry, WriteBatch
 from linkstore.errors import EvaluationError, StoreBusyError, StoreFormatError, StrategyError
 from linkstore.evaluate import GoldQuestion, calibrate_min_similarity
-from linkstore.store.base import MIN_SIMILARITY_NOTE
 from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
 
 TOPICS, EACH = 40, 5

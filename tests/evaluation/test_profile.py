@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from documented import linkstore
+from internals import HUB_CAP, describe_verdict
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from oracle import OracleBackend
@@ -16,8 +17,6 @@ from linkstore.cli import exits
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import EvaluationError
 from linkstore.evaluate import GoldQuestion, profile
-from linkstore.evaluate.link_groups import HUB_CAP
-from linkstore.evaluate.profiling import describe_verdict
 
 
 class Numbered(Embeddings):

@@ -16,14 +16,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browsing import serving
 from hostile_texts import hostile_texts
+from internals import QUESTION as DEMO_QUESTION
+from internals import PageDocuments, Views
+from internals import site as demo_site
 from langchain_core.documents import Document
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.cli.demo import QUESTION as DEMO_QUESTION
-from linkstore.cli.demo import site as demo_site
-from linkstore.core.documents import PageDocuments
 from linkstore.explorer import render
-from linkstore.explorer.views import Views
 from linkstore.ingest import FolderSource, index
 from linkstore.memory import ConversationMemory
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 from hostile_texts import hostile_texts
+from internals import GraphEdge, GraphNode, HitGraph
 
-from linkstore.core.hit_graph import GraphEdge, GraphNode, HitGraph
 from linkstore.strategies import AllPaths, Eager
 
 

@@ -12,15 +12,11 @@ import urllib.request
 
 import pytest
 from documented import linkstore
+from internals import MOST_BODY, RequestGuard, Views, make_app, make_endpoint, make_tool_server, open_socket
 from starlette.testclient import TestClient
 
 from linkstore import LinkStore
-from linkstore.agents.mcp_transport import make_endpoint
 from linkstore.cli import exits
-from linkstore.cli.serve import make_tool_server
-from linkstore.core.http_server import RequestGuard, open_socket
-from linkstore.explorer.server import MOST_BODY, make_app
-from linkstore.explorer.views import Views
 
 TOKEN = "a-token-of-the-tests-0123456789"
 HOSTS = frozenset({"127.0.0.1:8766", "localhost:8766"})

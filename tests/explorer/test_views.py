@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 import orjson
 import pytest
+from internals import (
+    GROUP_CAP,
+    PageDocuments,
+    PageGraph,
+    Views,
+    choose_drawn,
+    choose_fields,
+    find_passage,
+    rank_pages,
+    read_corpus,
+    run,
+)
 from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.core.calls import run
-from linkstore.core.documents import PageDocuments
 from linkstore.errors import DocumentError, LinkStoreError, StrategyError
-from linkstore.explorer.answers import find_passage
-from linkstore.explorer.corpus import (
-    GROUP_CAP,
-    PageGraph,
-    choose_drawn,
-    choose_fields,
-    rank_pages,
-    read_corpus,
-)
-from linkstore.explorer.views import Views
 from linkstore.memory import ConversationMemory, SessionKey
 from linkstore.strategies import Eager
 

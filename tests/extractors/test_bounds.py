@@ -6,17 +6,18 @@ from contextlib import suppress
 
 import pytest
 from growing import grows_with_length
-
-from linkstore.errors import ExtractionError
-from linkstore.extract.html import parse_html
-from linkstore.extract.html_bounds import (
+from internals import (
     DEEPEST_ELEMENT,
     MOST_OPTIONS,
     MOST_TAGS,
+    HtmlInput,
+    HtmlLinkExtractor,
     UnboundedPageError,
     estimate_depth,
+    parse_html,
 )
-from linkstore_extractors.html import HtmlInput, HtmlLinkExtractor
+
+from linkstore.errors import ExtractionError
 
 MANY = 2000
 ATTRIBUTES = " ".join(f"a{number}" for number in range(900))

@@ -6,12 +6,10 @@ import pytest
 from growing import grows_with_length
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import IDENTIFIERS, CitationExtractor, Link, find_identifiers, find_references, isbn13
 from langchain_core.documents import Document
 
-from linkstore.core.links import Link
 from linkstore.extract import LinkExtractor, QueryExtractor
-from linkstore_extractors.citations import CitationExtractor, find_references
-from linkstore_extractors.identifiers import IDENTIFIERS, find_identifiers, isbn13
 
 EXTRACTOR = CitationExtractor()
 

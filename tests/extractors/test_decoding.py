@@ -8,12 +8,10 @@ import zlib
 
 import pytest
 from growing import grows_with_length
+from internals import UnreadablePageError, decode_html, read_html_page
 
 from linkstore.errors import StrategyError
-from linkstore.extract.html import decode_html
 from linkstore.ingest import PageSettings
-from linkstore.ingest.html.pages import read_html_page
-from linkstore.ingest.source import UnreadablePageError
 from linkstore.ingest.web import WebSettings
 
 TEXT = "<p>Grüße, 東京</p>"

@@ -7,14 +7,19 @@ import importlib.util
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import (
+    EntityExtractor,
+    EntitySettings,
+    GlinerExtractor,
+    Link,
+    SharedPhrases,
+    UpkeepExtractor,
+    find_phrases,
+    tokenize,
+)
 from langchain_core.documents import Document
 
-from linkstore.core.links import Link
-from linkstore.core.text import tokenize
 from linkstore.errors import ExtractionError, MissingExtraError
-from linkstore.extract.protocol import UpkeepExtractor
-from linkstore_extractors.entities import EntityExtractor, EntitySettings, SharedPhrases, find_phrases
-from linkstore_extractors.gliner import GlinerExtractor
 
 
 def text(content, **metadata):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
 import pytest
+from internals import ENTRY_POINT_GROUP, Link
 
-from linkstore.core.links import Link
 from linkstore.errors import ExtractionError
 from linkstore.extract import CorpusExtractor, LinkExtractor, extractor_names, load_extractor
-from linkstore.extract.protocol import ENTRY_POINT_GROUP
 
 
 class Nicknames:

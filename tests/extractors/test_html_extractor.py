@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import HtmlInput, HtmlLinkExtractor, UrlPolicy
 
-from linkstore.core.urls import UrlPolicy
 from linkstore.errors import ExtractionError
 from linkstore.extract import LinkExtractor
-from linkstore_extractors.html import HtmlInput, HtmlLinkExtractor
 
 URL = "https://docs.example.org/guide/index.html"
 PAGE = """<!DOCTYPE html><html><head><title>Guide</title>

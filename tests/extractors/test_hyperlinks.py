@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from linkstore.core.urls import Site
+from internals import HyperlinkExtractor, Site
+
 from linkstore.extract import Chunk, Hyperlink, LinkExtractor, Page
-from linkstore_extractors.html import HyperlinkExtractor
 
 SITE = Site(bases=("https://docs.example.org/",))
 PAGE = Page(url="guide/index.html", aliases=("https://docs.example.org/guide/", "https://old.org/g"))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from internals import CitationExtractor
 from langchain_core.documents import Document
-
-from linkstore_extractors.citations import CitationExtractor
 
 
 def cited(text):

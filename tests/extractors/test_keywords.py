@@ -10,21 +10,24 @@ from importlib.machinery import ModuleSpec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.documents import Document
-
-from linkstore.core.links import add_links, get_links
-from linkstore.core.text import STOP_WORDS, fold
-from linkstore.embeddings.builtin import WordLlamaEmbeddings
-from linkstore.errors import ExtractionError, MissingExtraError
-from linkstore.extract import CorpusExtractor, LinkExtractor, QueryExtractor
-from linkstore_extractors.keywords import (
+from internals import (
+    STOP_WORDS,
     Frequencies,
+    KeyBertExtractor,
     KeywordExtractor,
     KeywordSettings,
+    WordLlamaEmbeddings,
+    YakeExtractor,
+    add_links,
     find_candidates,
     find_runs,
+    fold,
+    get_links,
 )
-from linkstore_extractors.scored import KeyBertExtractor, YakeExtractor
+from langchain_core.documents import Document
+
+from linkstore.errors import ExtractionError, MissingExtraError
+from linkstore.extract import CorpusExtractor, LinkExtractor, QueryExtractor
 
 CORPUS = [
     "The Space Needle is an observation tower in Seattle. Visitors of the tower see Mount Rainier.",

@@ -5,21 +5,23 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.documents import Document
-
-from linkstore.core.links import Link
-from linkstore.core.text import tokenize
-from linkstore.errors import ExtractionError
-from linkstore.extract.phrases import (
+from internals import (
+    MAX_NAME_WORDS,
     MOST_NAME_WORDS,
+    NAMING_KINDS,
     Automaton,
+    Link,
+    MentionExtractor,
+    MentionSettings,
+    UpkeepExtractor,
     find_written_forms,
     make_haystack,
     make_name_tag,
+    tokenize,
 )
-from linkstore.extract.protocol import UpkeepExtractor
-from linkstore.strategies.names import MAX_NAME_WORDS, NAMING_KINDS
-from linkstore_extractors.mentions import MentionExtractor, MentionSettings
+from langchain_core.documents import Document
+
+from linkstore.errors import ExtractionError
 
 WORDS = ["\u037a", "New", "York", "City", "new", "york", "O'Neill", "Élan", "is", "İzmir", "ß", "½", "1984"]
 WORDS += [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from internals import SectionExtractor
+
 from linkstore.extract import Chunk, LinkExtractor, Page
-from linkstore_extractors.sections import SectionExtractor
 
 PAGE = Page(url="guide/index.html")
 

@@ -6,14 +6,13 @@ import pytest
 import yaml
 from bundle_cases import BUNDLE, write
 from documented import linkstore
+from internals import LINKS_KEY, Link, get_links, write_bundle
 from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.cli import exits
-from linkstore.core.links import LINKS_KEY, Link, get_links
 from linkstore.errors import LinkStoreError
 from linkstore.ingest import FolderSource, index
-from linkstore.ingest.notes.bundle_writer import write_bundle
 
 TEXTS = """---
 type: Note

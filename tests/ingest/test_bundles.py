@@ -6,9 +6,9 @@ import datetime as dt
 
 import pytest
 from bundle_cases import BUNDLE, NEW, OLD, write
+from internals import get_links
 
 from linkstore import LinkStore
-from linkstore.core.links import get_links
 from linkstore.ingest import FolderSource, VaultSource, index
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from internals import get_links
 from memory_store import MemoryStore
 
-from linkstore.core.links import get_links
 from linkstore.ingest import FolderSource, index
 
 MENU = "".join(f'<li><a href="p{n}.html">Page number {n}</a></li>' for n in range(12))

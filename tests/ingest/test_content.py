@@ -5,16 +5,20 @@ from __future__ import annotations
 import random
 
 import pytest
+from internals import (
+    ChunkLimits,
+    Response,
+    UnreadablePageError,
+    find_page_links,
+    find_refresh_target,
+    find_titles,
+    make_chunks,
+    parse_html,
+    read_html_page,
+)
 
 from linkstore.extract import Page
-from linkstore.extract.html import find_page_links, parse_html
-from linkstore.ingest.chunks import ChunkLimits, make_chunks
-from linkstore.ingest.html.folder import find_refresh_target
-from linkstore.ingest.html.pages import read_html_page
-from linkstore.ingest.source import UnreadablePageError
-from linkstore.ingest.titles import find_titles
 from linkstore.ingest.web import reading as web_pages
-from linkstore.ingest.web.fetching import Response
 
 WORDS = "The needle stands on the ground of the fair of 1962, and a lift goes up. "
 SVG = (

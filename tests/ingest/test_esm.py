@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from growing import grows_with_length
-
-from linkstore.ingest.notes.dialects import remove_esm
+from internals import remove_esm
 
 FENCED = """# Guide
 

@@ -6,12 +6,10 @@ import os
 import socket
 
 import pytest
+from internals import Folder, UnreadablePageError, list_pages
 from memory_store import MemoryStore
 
 from linkstore.ingest import FolderSource, VaultSource, index
-from linkstore.ingest.files import list_pages
-from linkstore.ingest.folders import Folder
-from linkstore.ingest.source import UnreadablePageError
 
 KEY = "The planted key is 4711."
 

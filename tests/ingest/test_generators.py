@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from internals import NoteIndex, Routes, describe_unread, get_links
 
 from linkstore import LinkStore
-from linkstore.core.links import get_links
 from linkstore.ingest import VaultSource, index
-from linkstore.ingest.notes.markup import NoteIndex
-from linkstore.ingest.notes.routes import Routes
-from linkstore.ingest.suffixes import describe_unread
 
 LINKS = ("hyperlink",)
 DOCS = {

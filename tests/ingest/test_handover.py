@@ -6,15 +6,14 @@ from threading import Event, current_thread
 
 import numpy as np
 import pytest
+from internals import PageDocuments, write_pages
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from memory_store import MemoryStore
 from pydantic import Field
 
 from linkstore import LinkStore
-from linkstore.core.documents import PageDocuments
 from linkstore.errors import DocumentError, EmbeddingError, SourceConflictError
-from linkstore.ingest.pipeline import write_pages
 
 SECONDS = 20
 

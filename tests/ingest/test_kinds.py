@@ -6,14 +6,19 @@ import json
 import os
 
 import pytest
+from internals import (
+    UnreadablePageError,
+    find_named_pages,
+    find_original,
+    read_notebook_page,
+    read_rst_page,
+    read_text_page,
+    recognize_kind,
+)
 
 from linkstore import LinkStore, get_links
-from linkstore.cli.sources import recognize_kind
 from linkstore.errors import SourceNotFoundError
 from linkstore.ingest import FolderSource, LlmsTxtSource, PageSource, index
-from linkstore.ingest.page import find_named_pages, find_original
-from linkstore.ingest.source import UnreadablePageError
-from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
 from linkstore.ingest.web import WebsiteSource
 
 OUTPUTS = [

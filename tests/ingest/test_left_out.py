@@ -7,12 +7,11 @@ import json
 import pytest
 from documented import linkstore
 from growing import grows_with_length
+from internals import find_page_links, parse_html, read_html_page
 from memory_store import MemoryStore
 
 from linkstore import LinkStore
-from linkstore.extract.html import find_page_links, parse_html
 from linkstore.ingest import FolderSource, index, workers
-from linkstore.ingest.html.pages import read_html_page
 
 BEFORE = "<h1>T</h1><p>This is the ordinary text of the page, and what a reader came for.</p>"
 AFTER = "<p>It goes on below, in another paragraph that is as long as the first one.</p>"

@@ -6,12 +6,16 @@ import random
 
 import pytest
 from growing import grows_with_length
+from internals import (
+    NoteIndex,
+    UnreadablePageError,
+    parse_page,
+    read_markdown_page,
+    read_page_content,
+    render_markdown,
+    render_note,
+)
 from markdown_it import MarkdownIt
-
-from linkstore.ingest.html.pages import parse_page, read_page_content
-from linkstore.ingest.notes.markdown import read_markdown_page, render_markdown
-from linkstore.ingest.notes.markup import NoteIndex, render_note
-from linkstore.ingest.source import UnreadablePageError
 
 NOTES = NoteIndex(("N.md",), {})
 WORDS = ("one", "*two*", "**th ree**", "`co*de`", "a_b_c", "&amp;", "\\*", "<b>x</b>", "~~no~~", "1 < 2")

@@ -6,14 +6,11 @@ import pytest
 from growing import grows_with_length
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import ChunkLimits, UnreadablePageError, make_chunks, read_html_page, read_markdown_page, slug
 
 from linkstore import LinkStore
 from linkstore.extract import Page
 from linkstore.ingest import FolderSource, VaultSource, index
-from linkstore.ingest.chunks import ChunkLimits, make_chunks
-from linkstore.ingest.html.pages import read_html_page
-from linkstore.ingest.notes.markdown import read_markdown_page, slug
-from linkstore.ingest.source import UnreadablePageError
 
 
 def test_headings_of_the_same_name_take_time_with_their_number_and_no_more():

@@ -7,13 +7,13 @@ import json
 
 import pytest
 from documented import linkstore
+from internals import write_json_lines
 from stores import embedding
 from wikis import BASE, dump_text
 from wikis import Written as Page
 
 from linkstore import LinkStore
 from linkstore.cli import exits
-from linkstore.cli.export import write_json_lines
 from linkstore.errors import ArgumentError, ExtractionError, SourceNotFoundError, StrategyError
 from linkstore.ingest import (
     FolderSource,

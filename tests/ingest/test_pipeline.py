@@ -10,17 +10,24 @@ from collections import Counter
 from concurrent.futures import CancelledError
 
 import pytest
+from internals import (
+    BadInput,
+    Dangling,
+    Folder,
+    HtmlLinkExtractor,
+    HyperlinkExtractor,
+    Link,
+    SourcePage,
+    detect_bases,
+    get_links,
+    list_pages,
+)
 from langchain_core.documents import Document
 from listed import Listed, offering
 from memory_store import MemoryStore
 
-from linkstore.core.links import Link, get_links
 from linkstore.errors import DocumentError, ExtractionError, SourceNotFoundError, StoreFullError
 from linkstore.ingest import ChunkLimits, FolderSource, NothingIndexedError, WriteCounts, aindex, index
-from linkstore.ingest.files import detect_bases, list_pages
-from linkstore.ingest.folders import Folder
-from linkstore.ingest.source import BadInput, Dangling, SourcePage
-from linkstore_extractors.html import HtmlLinkExtractor, HyperlinkExtractor
 
 LINKS = ("hyperlink", "section")
 

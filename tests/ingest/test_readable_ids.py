@@ -7,10 +7,9 @@ import unicodedata
 
 import pytest
 from documented import linkstore
+from internals import Site, make_readable, normalize_url
 
 from linkstore import LinkStore, get_links
-from linkstore.core.display import make_readable
-from linkstore.core.urls import Site, normalize_url
 from linkstore.ingest import FolderSource, VaultSource, index
 
 LINKS = ("hyperlink",)

@@ -6,9 +6,7 @@ import random
 from itertools import islice
 
 import pytest
-
-from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.notes.markup import NoteIndex, render_note
+from internals import NoteIndex, read_markdown_page, render_note
 
 WORDS = (
     "a build cache fixes the flags of http in lib module node no option path reads stream test to url with"

@@ -10,20 +10,27 @@ import pytest
 from documented import linkstore
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import (
+    BEGUN_SOURCE,
+    CORPUS_LINKS,
+    CorpusLinks,
+    EntityExtractor,
+    EntitySettings,
+    Linkers,
+    MentionExtractor,
+    MentionSettings,
+    PageDocuments,
+    Relinked,
+    Site,
+)
 from langchain_core.documents import Document
 from oracle import OracleBackend
 from stores import embedding, times
 
 from linkstore import Link, LinkStore, get_links
 from linkstore.cli import exits
-from linkstore.core.documents import PageDocuments
-from linkstore.core.urls import Site
 from linkstore.errors import DocumentError, ExtractionError
 from linkstore.ingest import FolderSource, index, link_corpus, relink
-from linkstore.ingest.documents import Linkers
-from linkstore.ingest.relink import BEGUN_SOURCE, CORPUS_LINKS, CorpusLinks, Relinked
-from linkstore_extractors.entities import EntityExtractor, EntitySettings
-from linkstore_extractors.mentions import MentionExtractor, MentionSettings
 
 TITLES = ["New York", "New York City", "City Hall", "Mercury", "Mercury (planet)", "Old Tower", "mercury"]
 SENTENCES = [

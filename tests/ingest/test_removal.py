@@ -6,6 +6,7 @@ import os
 from threading import Timer
 
 import pytest
+from internals import BadInput
 from listed import offering
 from memory_store import MemoryStore
 
@@ -19,7 +20,6 @@ from linkstore.ingest import (
     WriteCounts,
     index,
 )
-from linkstore.ingest.source import BadInput
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_a_root_that_cannot_be_read_keeps_everything(store, folder, monkeypatch)
 
 
 def test_a_file_that_cannot_be_read_keeps_its_page_and_counts_as_not_seen(store, folder, monkeypatch):
-    from linkstore.ingest.folders import Folder
+    from internals import Folder
 
     index(store, FolderSource(folder))
     (folder / "b.md").unlink()

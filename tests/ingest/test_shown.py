@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from growing import grows_with_length
-
-from linkstore.ingest.html.pages import read_html_page
+from internals import read_html_page
 
 TEX = '<annotation encoding="application/x-tex">E=mc^2</annotation>'
 MATH = f"<math><semantics><mrow><mi>E</mi><mo>=</mo><mi>m</mi></mrow>{TEX}</semantics></math>"

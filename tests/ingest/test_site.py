@@ -5,15 +5,11 @@ from __future__ import annotations
 import zlib
 
 import pytest
+from internals import Link, Site, UnreadablePageError, find_refresh_target, get_links, read_inventory
 
 from linkstore import LinkStore
-from linkstore.core.links import Link, get_links
-from linkstore.core.urls import Site
 from linkstore.errors import LinkError, SourceConflictError
 from linkstore.ingest import FolderSource, index
-from linkstore.ingest.html.chrome import read_inventory
-from linkstore.ingest.html.folder import find_refresh_target
-from linkstore.ingest.source import UnreadablePageError
 from linkstore.strategies import Eager
 
 LINKS = ("hyperlink",)

@@ -6,11 +6,10 @@ import random
 import time
 
 import pytest
+from internals import SEPARATORS, ChunkLimits, make_chunks, read_html_page, split_text
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from linkstore.extract import Page
-from linkstore.ingest.chunks import SEPARATORS, ChunkLimits, make_chunks, split_text
-from linkstore.ingest.html.pages import read_html_page
 
 ALPHABETS = ("ab \n", "a\n\n\n ", "abcdef 。\n、", "a \t\n\u3000\uff0c\uff01", "abc")
 

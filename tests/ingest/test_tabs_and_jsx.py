@@ -6,9 +6,7 @@ import re
 
 import pytest
 from growing import grows_with_length
-
-from linkstore.ingest.notes.markdown import read_markdown_page
-from linkstore.ingest.notes.markup import NoteIndex, render_note
+from internals import NoteIndex, read_markdown_page, render_note
 
 
 def links(markdown, path="a.md"):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from internals import PageTitles, find_titles, get_page_name, read_html_page
 from memory_store import MemoryStore
 
 from linkstore.ingest import FolderSource, VaultSource, index
-from linkstore.ingest.html.pages import read_html_page
-from linkstore.ingest.titles import PageTitles, find_titles, get_page_name
 
 
 def titled(store):

@@ -8,14 +8,11 @@ import json
 from dataclasses import asdict
 
 import pytest
+from internals import Encodings, UsageError, describe_unread, recognize_kind
 
 from linkstore import LinkStore
-from linkstore.cli.exits import UsageError
-from linkstore.cli.sources import recognize_kind
 from linkstore.errors import SourceNotFoundError
 from linkstore.ingest import FolderSource, JsonLinesSource, VaultSource, index
-from linkstore.ingest.source import Encodings
-from linkstore.ingest.suffixes import describe_unread
 
 PAGE = "<h1>T</h1><p>Text of the page.</p>"
 

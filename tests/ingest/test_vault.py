@@ -7,12 +7,10 @@ import os
 
 import pytest
 from growing import grows_with_length
+from internals import FrontMatterError, Link, NoteIndex, get_links, read_front_matter, render_note
 
 from linkstore import LinkStore
-from linkstore.core.links import Link, get_links
 from linkstore.ingest import VaultSource, WriteCounts, index
-from linkstore.ingest.notes.frontmatter import FrontMatterError, read_front_matter
-from linkstore.ingest.notes.markup import NoteIndex, render_note
 
 LINKS = ("hyperlink",)
 

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from internals import RemovalRefusedError
 
 from linkstore import LinkStore
 from linkstore.errors import LinkStoreError, MissingExtraError, SourceNotFoundError
 from linkstore.ingest import FolderSource, Summary, VaultSource, watch_folder
-from linkstore.ingest.source import RemovalRefusedError
 
 LONG = 30.0
 

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from internals import BadInput, Linkers, ReadingPool, Site, SourcePage
 from langchain_core.documents import Document
 from stores import embedding, long
 
 from linkstore import LinkStore
-from linkstore.core.urls import Site
 from linkstore.errors import StrategyError
 from linkstore.extract import Chunk, Page
 from linkstore.ingest import (
@@ -32,9 +32,6 @@ from linkstore.ingest import (
     workers,
 )
 from linkstore.ingest import workers as readahead
-from linkstore.ingest.documents import Linkers
-from linkstore.ingest.source import BadInput, SourcePage
-from linkstore.ingest.workers import ReadingPool
 
 WIKI = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11">
 <siteinfo><base>https://w.example/wiki/Main</base><namespaces><namespace key="0"/></namespaces></siteinfo>

@@ -14,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from internals import get_links, write_json_lines
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from stores import DIMENSION, PROCESSES, Child, document, documents, embedding, times
 
 from linkstore import Link, LinkStore
-from linkstore.cli.export import write_json_lines
-from linkstore.core.links import get_links
 from linkstore.engines.embedded import EmbeddedBackend, database
 from linkstore.errors import (
     ArgumentError,

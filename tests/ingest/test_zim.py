@@ -6,13 +6,11 @@ import sys
 
 import pytest
 from documented import linkstore
+from internals import EMBEDDING_MISSING, Link, MissingLibzimError, get_exit_code, get_links
 
 from linkstore import LinkStore
-from linkstore.cli.exits import EMBEDDING_MISSING, get_exit_code
-from linkstore.core.links import Link, get_links
 from linkstore.errors import SourceNotFoundError
 from linkstore.ingest import WriteCounts, ZimSource, index
-from linkstore.ingest.wiki.zim import MissingLibzimError
 
 
 def made(path, pages, redirects):

@@ -1,10 +1,10 @@
 """Conversation memory on the embedded engine."""
 
 import pytest
+from internals import StoreFolder
 from memory_cases import MemoryCases
 
 from linkstore import LinkStore
-from linkstore.engines.embedded.location import StoreFolder
 from linkstore.errors import StoreReadOnlyError
 from linkstore.memory import ConversationMemory
 

@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 
 import pytest
+from internals import find_answered_name, has_name, may_mean_answer
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
-from linkstore.memory.references import find_answered_name, has_name, may_mean_answer
 
 
 def outcome(dialogue):

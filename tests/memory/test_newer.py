@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from internals import read_clauses
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
-from linkstore.memory.facts import read_clauses
 
 BETWEEN = ("How do I clean suede?", "Use a soft brush.")
 

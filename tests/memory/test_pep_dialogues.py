@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
+from internals import find_answered_name, has_name, may_mean_answer
 from pep_dialogues import FILE, Dialogue, dialogues, share_resolved
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
-from linkstore.memory.references import find_answered_name, has_name, may_mean_answer
 
 
 def test_there_are_sixty_dialogues_of_five_kinds_in_two_halves():

@@ -6,12 +6,16 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-
-from linkstore.memory.dates import make_time_filter
-from linkstore.memory.names import find_entities
-from linkstore.memory.references import depends_on_history, find_answered_name, has_name, may_mean_answer
-from linkstore.memory.sessions import SessionKey
-from linkstore.memory.turns import Turn
+from internals import (
+    SessionKey,
+    Turn,
+    depends_on_history,
+    find_answered_name,
+    find_entities,
+    has_name,
+    make_time_filter,
+    may_mean_answer,
+)
 
 
 def turns(*said: tuple[str, str | None]) -> list[Turn]:

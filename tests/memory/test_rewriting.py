@@ -6,11 +6,11 @@ import json
 import logging
 
 import pytest
+from internals import find_added_words, is_same_question
 from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
-from linkstore.memory.rewriting import find_added_words, is_same_question
 
 TURNS = [("What is sencha?", "Sencha is a green tea from Japan."), ("Who makes it?", "Farmers in Uji do.")]
 

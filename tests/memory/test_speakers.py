@@ -1,10 +1,10 @@
 """Names of speakers: found at the beginning of turns, and left out of what a question is compared by."""
 
 import pytest
+from internals import find_named_speakers, read_speaker, remove_names
 
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
-from linkstore.memory.names import find_named_speakers, read_speaker, remove_names
 
 
 @pytest.mark.parametrize(

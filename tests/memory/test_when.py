@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from time import perf_counter
 
 import pytest
-
-from linkstore.memory.dates import find_spans, make_near_filters, make_time_filter
+from internals import find_spans, make_near_filters, make_time_filter
 
 NOW = datetime(2026, 3, 11, 15, 30, tzinfo=UTC)  # a Wednesday
 

@@ -18,6 +18,7 @@ pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed"
 from cassandra_server import connect
 from cassandra_tables import own_keyspace
 from documented import ROOT, linkstore, run_markdown
+from internals import CassandraBackend, CassandraSettings, CommunityTable, Manifest, WriteBatch
 from langchain_core.documents import Document
 from migrating import PAGES, every, same
 from stores import DIMENSION, backend, embedding, record, records
@@ -25,13 +26,9 @@ from stores import DIMENSION, backend, embedding, record, records
 from linkstore import LinkStore
 from linkstore.cli import exits
 from linkstore.embeddings import get_embedding, name_embedding
-from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.settings import CassandraSettings
-from linkstore.engines.contract import Manifest, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import StoreFormatError, StoreNotFoundError, StoreUnavailableError
 from linkstore.store import migrate
-from linkstore.store.community import CommunityTable
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from documented import linkstore
+from internals import Batch, Manifest, Record, WriteBatch, find_recorded_name
 from langchain_core.documents import Document
 from migrating import PAGES, every, same
 from oracle import OracleBackend
@@ -15,7 +16,6 @@ from stores import DIMENSION, backend, document, embedding, record, records
 from linkstore import LinkStore
 from linkstore.cli import exits
 from linkstore.embeddings import get_embedding, name_embedding
-from linkstore.engines.contract import Manifest, Record, WriteBatch
 from linkstore.engines.embedded import EmbeddedBackend
 from linkstore.errors import (
     ArgumentError,
@@ -27,7 +27,6 @@ from linkstore.errors import (
     StoreUnavailableError,
 )
 from linkstore.store import migrate
-from linkstore.store.migration import Batch, find_recorded_name
 
 
 @pytest.fixture
@@ -383,7 +382,7 @@ def test_what_cannot_be_migrated_is_said_and_nothing_is_made(
 
 
 def test_refused_documents_are_named_for_a_person(capsys):
-    from linkstore.cli.export import show_migration
+    from internals import show_migration
 
     target = Refusing({"d1\x1b"}, DocumentError("too \x07long"))
     source = OracleBackend()

@@ -18,14 +18,11 @@ from urllib.request import urlopen
 
 import pytest
 from documented import linkstore
+from internals import FIRST_TASK, READ_TASK, Answer, Method, find_doubt
 from langchain_core.documents import Document
 
 from linkstore import LinkStore
 from linkstore.agents import Budget, ModelExtractor, TypedGraphExtractor, chat_model, graph_reader
-from linkstore.agents.answers import Answer
-from linkstore.agents.chat_models import Method
-from linkstore.agents.facts import find_doubt
-from linkstore.agents.prompts import FIRST_TASK, READ_TASK
 from linkstore.memory import ConversationMemory
 from linkstore.store import Relation, Schema
 

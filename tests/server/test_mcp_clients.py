@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import drugs
 import httpx2
 import pytest
+from internals import PROMPT_NAME, StoreServer, ToolScope, find_line_error, make_address, make_specs
 from langchain_core.documents import Document
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -19,10 +20,6 @@ from stores import embedding
 
 from linkstore import LinkStore
 from linkstore.agents import ToolLimits, graph_tools
-from linkstore.agents.mcp_server import PROMPT_NAME, StoreServer, make_address
-from linkstore.agents.mcp_transport import find_line_error
-from linkstore.agents.tool_answers import ToolScope
-from linkstore.agents.tools import make_specs
 
 INTO_B = {"kind": "to", "tag": "b", "direction": "in"}
 

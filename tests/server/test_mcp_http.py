@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import uvicorn
+from internals import HttpLimits, _make_impatient_protocol, list_allowed_hosts
 from langchain_core.documents import Document
 from mcp_serving import JSON_HEADERS, QUESTION, TOKEN, read_reply, request, sent, serving
 from uvicorn.server import ServerState
 
 from linkstore import LinkStore
-from linkstore.core.http_server import HttpLimits, _make_impatient_protocol, list_allowed_hosts
 
 
 @pytest.fixture(scope="module")

@@ -11,17 +11,14 @@ import pytest
 import searching
 from conformance.probe import link_in, link_out, make_record
 from differential import DIMENSION, RandomGraph, compare_hits
+from internals import Groups, Hits, Manifest, Members, Nearest, Plan, limit_depth
 from langchain_core.documents import Document
 from oracle import OracleBackend
 from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.core.hits import Hits
-from linkstore.core.plans import Groups, Members, Nearest, Plan
-from linkstore.engines.contract import Manifest
 from linkstore.errors import StrategyError
 from linkstore.strategies import Eager, Mmr, PageRank, Question, Similarity, Strategy, Words
-from linkstore.strategies.traversal import limit_depth
 
 
 def chain(length: int) -> Iterator[Document]:

@@ -10,13 +10,12 @@ import sys
 import textwrap
 
 import pytest
+from internals import MIN_COSINE, cosine_similarities, normalize_vector, normalize_vectors
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from linkstore import LinkStore
-from linkstore.core.arrays import cosine_similarities, normalize_vector, normalize_vectors
 from linkstore.embeddings import get_embedding, name_embedding
 from linkstore.errors import EmbeddingError
-from linkstore.store.embedding import MIN_COSINE
 
 TEXTS = ["The Space Needle is a tower.", "A market."]
 

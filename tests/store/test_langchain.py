@@ -8,13 +8,13 @@ from inspect import signature
 
 import pytest
 from indexing_cases import IndexingCases
+from internals import HIT_KEY
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
 from stores import SNAPSHOTS, document, documents, embedding
 
 from linkstore import Link, LinkRetriever, LinkStore, add_links, get_links
-from linkstore.core.hits import HIT_KEY
 from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.errors import DocumentError, EmbeddingError, LinkError, StoreNotFoundError, StrategyError
 from linkstore.strategies import Eager, Similarity

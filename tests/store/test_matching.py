@@ -8,11 +8,12 @@ import json
 import pytest
 from graph_cases import SCHEMA, check_queries
 from harbour import harbour
+from internals import Branch, GraphQuery, Step
 from langchain_core.documents import Document
 from stores import times
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.core.graph_query import Branch, GraphQuery, Step, make_json_schema
+from linkstore.core.graph_query import make_json_schema
 from linkstore.errors import FilterError, LinkStoreError, QueryError, StrategyError, UnknownNameError
 from linkstore.store import Relation, Schema
 from linkstore.strategies import matching

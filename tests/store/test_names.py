@@ -6,11 +6,11 @@ import asyncio
 import pickle
 
 import pytest
+from internals import parse_filter
 from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkRetriever, LinkStore, add_links
-from linkstore.core.filters import parse_filter
 from linkstore.errors import LinkStoreError, UnknownNameError
 from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from internals import HIT_KEY
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import VectorStoreRetriever
@@ -12,7 +13,6 @@ from pydantic import ValidationError
 from stores import documents, embedding
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.core.hits import HIT_KEY
 from linkstore.errors import ArgumentError, FilterError, StrategyError
 from linkstore.strategies import Eager, Mmr, PageRank, Similarity
 

@@ -7,14 +7,13 @@ import pickle
 
 import drugs
 import pytest
+from internals import PageDocuments, Problem
 from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.core.documents import PageDocuments
 from linkstore.errors import LinkStoreError, SchemaError, UnknownNameError
 from linkstore.store import Relation, Schema, migrate
-from linkstore.store.schema import Problem
 from linkstore.strategies import Eager
 
 SCHEMA = Schema(

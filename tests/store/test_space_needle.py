@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 
 import pytest
+from internals import HIT_KEY, HtmlInput, HtmlLinkExtractor
 from space_needle import ARTICLES, NEEDLE, NEIGHBORHOOD, QUESTION, articles, posts
 
 from linkstore import LinkStore
-from linkstore.core.hits import HIT_KEY
-from linkstore_extractors.html import HtmlInput, HtmlLinkExtractor
 
 
 @pytest.fixture(scope="module")

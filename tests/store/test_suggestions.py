@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
+from internals import SUGGESTED, LinkSuggestion
 from langchain_core.documents import Document
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.core.links import SUGGESTED
-from linkstore.store.suggestions import LinkSuggestion
 from linkstore.strategies import Eager
 
 

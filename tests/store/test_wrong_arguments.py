@@ -8,12 +8,11 @@ from uuid import UUID
 
 import numpy as np
 import pytest
+from internals import WordLlamaEmbeddings, strip_links
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from linkstore import Link, LinkRetriever, LinkStore, add_links, copy_with_links, get_links
-from linkstore.core.links import strip_links
-from linkstore.embeddings.builtin import WordLlamaEmbeddings
 from linkstore.errors import ArgumentError, DocumentError, EmbeddingError, LinkStoreError, StoreClosedError
 
 ONE = Document(id="one", page_content="one")

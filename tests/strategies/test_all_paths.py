@@ -5,15 +5,13 @@ from __future__ import annotations
 import drugs
 import pytest
 from conformance.probe import link_both, link_in, link_out, make_record
+from internals import MAX_CHAINS, Chain, Triple, parse_filter
 from langchain_core.documents import Document
 from searching import cuts, ids, store
 
 from linkstore import LinkStore
-from linkstore.core.filters import parse_filter
-from linkstore.core.hits import Chain, Triple
 from linkstore.errors import StrategyError
 from linkstore.strategies import AllPaths
-from linkstore.strategies.all_paths import MAX_CHAINS
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 from conformance.probe import DIMENSION, QUERY_VECTOR, make_record
+from internals import (
+    Candidates,
+    Find,
+    Hop,
+    Ids,
+    Link,
+    Manifest,
+    Plan,
+    Record,
+    Tags,
+    WriteBatch,
+    follow_links,
+    follow_tags,
+)
 from oracle import OracleBackend
-
-from linkstore.core.links import Link
-from linkstore.core.plans import Candidates, Find, Ids, Plan, Tags
-from linkstore.engines.contract import Manifest, Record, WriteBatch
-from linkstore.strategies.traversal import Hop, follow_links, follow_tags
 
 CAP = 5
 

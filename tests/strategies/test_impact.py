@@ -6,11 +6,10 @@ import random
 
 import pytest
 from graph_cases import make_graph
+from internals import call_plan, find_impact, run
 from langchain_core.documents import Document
 
 from linkstore import LinkStore, get_links
-from linkstore.core.calls import call_plan, run
-from linkstore.strategies.impact import find_impact
 
 
 def list_links(documents: list[Document]) -> set[tuple[str, str, str, str]]:

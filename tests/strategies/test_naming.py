@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
+from internals import is_slip
 from langchain_core.documents import Document
 from named import Named
 
 from linkstore import LinkStore
 from linkstore.agents import graph_tools
 from linkstore.strategies import AllPaths
-from linkstore.strategies.names import is_slip
 
 
 def describe(id: str, text: str, name: str, aliases: Sequence[str] = ()) -> Document:

@@ -9,15 +9,21 @@ import pytest
 from conformance.probe import QUERY_VECTOR, link_both, link_in, link_out, make_record
 from hypothesis import given
 from hypothesis import strategies as st
+from internals import (
+    TRUST,
+    Candidates,
+    Lexical,
+    Link,
+    Nearest,
+    compute_pagerank,
+    parse_filter,
+    sum_page_evidence,
+)
 from oracle import OracleReader, refuse_words
 from searching import cuts, ids, paths, store
 
-from linkstore.core.filters import parse_filter
-from linkstore.core.links import Link
-from linkstore.core.plans import Candidates, Lexical, Nearest
 from linkstore.errors import StrategyError
 from linkstore.strategies import AllPaths, PageRank, Question, first_stage, pagerank
-from linkstore.strategies.pagerank import TRUST, compute_pagerank, sum_page_evidence
 
 NARROW = PageRank(start_k=1)
 

@@ -9,21 +9,25 @@ import pytest
 from conformance.probe import link_in, link_out, make_record
 from hypothesis import given
 from hypothesis import strategies as st
-from searching import cuts, ids, store
-
-from linkstore.core.calls import drive
-from linkstore.core.links import Link
-from linkstore.core.plans import Groups, Ids, Memberships, Tags
-from linkstore.errors import StrategyError
-from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words, pagerank
-from linkstore.strategies.pagerank import (
+from internals import (
     EVIDENCE_POWER,
     MOST_CHUNKS,
+    Groups,
+    Ids,
+    Link,
+    Memberships,
+    Tags,
     compute_page_fading,
+    drive,
+    find_pages,
+    limit_per_page,
     rank_within_pages,
     sum_page_evidence,
 )
-from linkstore.strategies.results import find_pages, limit_per_page
+from searching import cuts, ids, store
+
+from linkstore.errors import StrategyError
+from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words, pagerank
 
 PLAIN = PageRank(lexical=0.0, named=0)
 

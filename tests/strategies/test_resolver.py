@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from internals import GRADES, Resolution, call_plan, make_unit_vector, parse_filter, resolve_name, run
 from langchain_core.documents import Document
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.core.arrays import make_unit_vector
-from linkstore.core.calls import call_plan, run
-from linkstore.core.filters import parse_filter
-from linkstore.strategies.resolver import GRADES, Resolution, resolve_name
 
 DIMENSION = 256
 

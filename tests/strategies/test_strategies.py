@@ -6,11 +6,9 @@ from collections.abc import Callable
 
 import pytest
 from conformance.probe import link_both, link_in, link_out, make_record
+from internals import Hits, Link, parse_filter
 from searching import cuts, ids, paths, store
 
-from linkstore.core.filters import parse_filter
-from linkstore.core.hits import Hits
-from linkstore.core.links import Link
 from linkstore.strategies import Eager, Mmr
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conformance.probe import QUERY_VECTOR, link_both, link_in, link_out, make_record, make_vector
+from internals import parse_filter
 from searching import cuts, ids, paths, store
 
-from linkstore.core.filters import parse_filter
 from linkstore.errors import StrategyError
 from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity, Words
 

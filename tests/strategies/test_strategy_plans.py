@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from conformance.probe import QUERY_VECTOR, link_in, link_out, make_record, make_vector
-from searching import store
-
-from linkstore.core.filters import parse_filter
-from linkstore.core.hits import Hits
-from linkstore.core.plans import (
+from internals import (
+    DEFAULT_ADJACENT_K,
+    DEFAULT_BEAM,
+    DEFAULT_HUB_CAP,
+    DEFAULT_K,
+    DEFAULT_MAX_NODES,
     Candidates,
     Documents,
     Find,
     Groups,
+    Hits,
     Ids,
     Members,
     Memberships,
@@ -25,16 +27,12 @@ from linkstore.core.plans import (
     StoredDocument,
     Tags,
     Vectors,
+    parse_filter,
 )
+from searching import store
+
 from linkstore.errors import StrategyError
 from linkstore.strategies import Eager, Mmr, Question, Similarity, Strategy
-from linkstore.strategies.base import (
-    DEFAULT_ADJACENT_K,
-    DEFAULT_BEAM,
-    DEFAULT_HUB_CAP,
-    DEFAULT_K,
-    DEFAULT_MAX_NODES,
-)
 
 
 def ints(*values: int) -> np.ndarray:

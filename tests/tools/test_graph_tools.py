@@ -10,6 +10,7 @@ from typing import Any
 import drugs
 import harbour
 import pytest
+from internals import PageDocuments, ToolScope, make_specs, make_writing_specs
 from langchain_core.documents import Document
 from langchain_core.tools import BaseTool
 from langchain_tests.integration_tests import ToolsIntegrationTests
@@ -20,9 +21,6 @@ from tool_cases import EXAMPLES, DrugToolCases, OwnToolCases
 import linkstore.agents
 from linkstore import LinkStore
 from linkstore.agents import ToolLimits, graph_tools
-from linkstore.agents.tool_answers import ToolScope
-from linkstore.agents.tools import make_specs, make_writing_specs
-from linkstore.core.documents import PageDocuments
 from linkstore.errors import FilterError, StrategyError
 from linkstore.ingest import DocumentsSource, index
 from linkstore.store import Relation, Schema

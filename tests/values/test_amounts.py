@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from linkstore.core.display import format_count
+from internals import format_count
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import asyncio
 import threading
 
 import pytest
-
-from linkstore.core.calls import Call, Operation, arun, call_engine, request, run
+from internals import Call, Operation, arun, call_engine, request, run
 
 
 def double(number: int, *, add: int = 0) -> int:

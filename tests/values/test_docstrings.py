@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkstore.core.arguments import ArgumentText, read_docstring
+from internals import ArgumentText, read_docstring
 
 
 def test_a_docstring_has_a_description_and_a_text_for_each_argument() -> None:

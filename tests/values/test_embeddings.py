@@ -20,17 +20,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.embeddings import DeterministicFakeEmbedding
-
-from linkstore import LinkStore
-from linkstore.embeddings import get_embedding, name_embedding, onnx, wordllama
-from linkstore.embeddings.builtin import (
+from internals import (
+    DEFAULT_EMBEDDING,
     ArrayEmbeddings,
     BgeSmallEmbeddings,
     MiniLMEmbeddings,
     WordLlamaEmbeddings,
 )
-from linkstore.embeddings.names import DEFAULT_EMBEDDING
+from langchain_core.embeddings import DeterministicFakeEmbedding
+
+from linkstore import LinkStore
+from linkstore.embeddings import get_embedding, name_embedding, onnx, wordllama
 from linkstore.errors import EmbeddingError, MissingExtraError
 
 TEXTS = ["a cat sat on the mat", "the kitten rests on a rug", "stock prices fell", "a", "日本語 ٣ \x00"]

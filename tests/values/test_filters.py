@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from internals import EVERYTHING, MAX_NESTING, OPERATORS, parse_filter
 
-from linkstore.core.arguments import MAX_NESTING
-from linkstore.core.filters import EVERYTHING, OPERATORS, parse_filter
 from linkstore.errors import FilterError
 
 MISSING = object()

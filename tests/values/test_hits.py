@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from internals import Hit, Hits, Path, PathStep, get_page
 from langchain_core.documents import Document
 
-from linkstore.core.hits import Hit, Hits, Path, PathStep, get_page
 from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
 
 

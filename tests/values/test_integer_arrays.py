@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-
-from linkstore.core.arrays import is_member, sort_unique
+from internals import is_member, sort_unique
 
 KEYS = arrays(np.int64, st.integers(0, 60), elements=st.integers(-5, 90) | st.integers(-(2**60), 2**60))
 

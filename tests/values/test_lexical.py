@@ -8,8 +8,7 @@ from functools import partial
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from linkstore.core.lexical import (
+from internals import (
     MAX_WORD_LENGTH,
     MIN_IDF,
     POSTINGS,

@@ -9,14 +9,19 @@ import uuid
 from pathlib import PurePosixPath
 
 import pytest
+from internals import (
+    SHOWN_DATA,
+    PathStep,
+    Triple,
+    collect_weights,
+    convert_link_data,
+    merge_links,
+    parse_filter,
+    replace_kinds,
+)
 from langchain_core.documents import Document
 
 from linkstore import Link, add_links, copy_with_links, get_links
-from linkstore.core.display import SHOWN_DATA
-from linkstore.core.documents import collect_weights, convert_link_data, replace_kinds
-from linkstore.core.filters import parse_filter
-from linkstore.core.hits import PathStep, Triple
-from linkstore.core.links import merge_links
 from linkstore.errors import LinkError
 
 

@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.documents import Document
-
-from linkstore.core.links import (
+from internals import (
     DIRECTIONS,
     LINKS_KEY,
     MAX_TAG_BYTES,
@@ -29,6 +27,8 @@ from linkstore.core.links import (
     parse_links,
     strip_links,
 )
+from langchain_core.documents import Document
+
 from linkstore.errors import LinkError, LinkStoreError
 
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=6)

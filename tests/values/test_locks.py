@@ -8,9 +8,8 @@ import signal
 import threading
 
 import pytest
+from internals import Lock
 from interrupting import signals
-
-from linkstore.core.processes import Lock
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")

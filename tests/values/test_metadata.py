@@ -10,11 +10,11 @@ import uuid
 import numpy as np
 import orjson
 import pytest
+from internals import convert_metadata
 from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkStore
-from linkstore.core.metadata import convert_metadata
 from linkstore.errors import DocumentError
 
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from linkstore.core.calls import answer_plan, drive
-from linkstore.core.plans import Ids, finish_ranking, mark_ties, rank_best, rank_by_group, rank_refs
+from internals import Ids, answer_plan, drive, finish_ranking, mark_ties, rank_best, rank_by_group, rank_refs
 
 SCORES = st.sampled_from([-1.0, -0.5, -1e-30, -0.0, 0.0, 1e-30, 0.1, 0.5, float(np.float32(0.1)), 1.0])
 IDS = st.lists(st.text(max_size=3), unique=True, max_size=12)

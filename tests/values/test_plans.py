@@ -7,10 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-
-from linkstore.core.calls import adrive, answer_plan, drive
-from linkstore.core.plans import Find, Ids, Nearest
-from linkstore.engines.contract import Reader, as_operation
+from internals import Find, Ids, Nearest, Reader, adrive, answer_plan, as_operation, drive
 
 FETCHES = (Ids(refs=np.array([1])), Ids(refs=np.array([2, 3])))
 

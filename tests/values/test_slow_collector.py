@@ -9,9 +9,8 @@ import signal
 import threading
 
 import pytest
+from internals import infrequent_gc
 from interrupting import signals
-
-from linkstore.core.processes import infrequent_gc
 
 
 @pytest.fixture(autouse=True)

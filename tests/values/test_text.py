@@ -7,8 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from linkstore.core.text import STOP_WORDS, find_words, fold, split_sentences, tokenize
+from internals import STOP_WORDS, find_words, fold, split_sentences, tokenize
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,9 @@ import pytest
 from ada_url import join_url
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stores import times
-
-from linkstore.core import urls
-from linkstore.core.links import MAX_TAG_BYTES, Link
-from linkstore.core.urls import (
+from internals import (
+    MAX_TAG_BYTES,
+    Link,
     Site,
     UrlPolicy,
     add_fragment,
@@ -20,6 +18,9 @@ from linkstore.core.urls import (
     quote_fragment,
     split_tag,
 )
+from stores import times
+
+from linkstore.core import urls
 from linkstore.errors import LinkError
 
 BASE = "https://Docs.Example.org/guide/intro.html"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from internals import NameNormalizer, normalize_name
 from langchain_core.documents import Document
 from stores import embedding
 
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore.errors import LinkError
-from linkstore.extract.names import NameNormalizer, normalize_name
 from linkstore.strategies import Eager
 
 ALIASES = {"Compound Alpha": ["ALPHA", "CA-1"]}

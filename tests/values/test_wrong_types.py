@@ -8,17 +8,25 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from internals import (
+    CassandraSettings,
+    as_path,
+    chat_model,
+    omit_none,
+    require,
+    require_having,
+    require_list,
+    staleness,
+    with_links,
+)
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from scripted_model import ScriptedChatModel
 
 from linkstore import LinkRetriever, LinkStore
 from linkstore.agents import ModelExtractor, aindex_facts, graph_reader, graph_tools, index_facts
-from linkstore.agents.reader import chat_model
 from linkstore.context import ContextCompiler, Decay, counter_of
-from linkstore.core.arguments import as_path, omit_none, require, require_having, require_list
 from linkstore.embeddings import get_embedding
-from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.embedded import EmbeddedSettings
 from linkstore.errors import (
     ArgumentError,
@@ -29,7 +37,6 @@ from linkstore.errors import (
     StrategyError,
 )
 from linkstore.evaluate import GoldQuestion, Telemetry, calibrate_min_similarity, evaluate, examine, profile
-from linkstore.evaluate.profiling import with_links
 from linkstore.ingest import (
     ChunkLimits,
     DocumentsSource,
@@ -42,7 +49,6 @@ from linkstore.ingest import (
     index,
     link_corpus,
 )
-from linkstore.ingest.source import staleness
 from linkstore.ingest.web import WebSettings, WebsiteSource
 from linkstore.memory import ConversationMemory
 from linkstore.store import Relation, Schema, migrate

@@ -18,10 +18,10 @@ pytest.importorskip("httpcore2", reason="needs the extra 'web'")
 pytest.importorskip("protego", reason="needs the extra 'web'")
 
 from hostile_urls import HOSTILE, NAMES
+from internals import get_links
 from memory_store import MemoryStore
 from web_site import PUBLIC, Names, Reply, Time, Wires, html, moved, network, running
 
-from linkstore.core.links import get_links
 from linkstore.errors import (
     FetchError,
     ForbiddenUrlError,

@@ -17,11 +17,10 @@ pytest.importorskip("protego", reason="needs the extra 'web'")
 
 from hostile_urls import HOSTILE, KINDS, NAMES
 from httpcore2 import MockBackend
+from internals import Fetcher, WebSettings, explain_refusal, make_absolute_url, read_body, read_target
 from web_site import PUBLIC, Names, Reply, Time, Wires, moved, network, running
 
 from linkstore.errors import FetchError, ForbiddenUrlError
-from linkstore.ingest.web.fetching import Fetcher, explain_refusal, read_body
-from linkstore.ingest.web.targets import WebSettings, make_absolute_url, read_target
 
 
 def fetcher(net, ports=frozenset(), **more):

@@ -6,12 +6,11 @@ import json
 
 import pytest
 from documented import linkstore
+from internals import _choose_zim_title, get_body, join_headings
 from wikis import Written, dump_text
 
 from linkstore import LinkStore
-from linkstore.core.display import get_body, join_headings
 from linkstore.ingest import WikiDumpSource, index
-from linkstore.ingest.wiki.zim import _choose_zim_title
 
 TEXT = "A city of gardens and of rain. " * 10 + "\n\n== History ==\nFounded by monks, who built a bridge.\n"
 

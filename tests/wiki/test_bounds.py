@@ -7,17 +7,23 @@ import tracemalloc
 
 import pytest
 from growing import grows_with_length
+from internals import (
+    DEFAULT_LIMITS,
+    GONE,
+    MOST_URLS,
+    Block,
+    DumpCutShortError,
+    NoteIndex,
+    make_chunks,
+    read_article,
+    read_pages,
+    read_sitemap,
+    render_markdown,
+    tidy,
+)
 
 from linkstore.errors import FetchError
 from linkstore.extract import Hyperlink, Page
-from linkstore.extract.blocks import Block
-from linkstore.ingest.chunks import DEFAULT_LIMITS, make_chunks
-from linkstore.ingest.notes.markdown import render_markdown
-from linkstore.ingest.notes.markup import NoteIndex
-from linkstore.ingest.web.website import MOST_URLS, read_sitemap
-from linkstore.ingest.wiki.dump import DumpCutShortError, read_pages
-from linkstore.ingest.wiki.layout import GONE, tidy
-from linkstore.ingest.wiki.source import read_article
 
 HEAD = b'<mediawiki xml:lang="en"><siteinfo><sitename>W</sitename></siteinfo>'
 PAGE = b"<page><title>A</title><ns>0</ns><revision><text>hello</text></revision></page>"

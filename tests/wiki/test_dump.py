@@ -6,23 +6,25 @@ import bz2
 import tracemalloc
 
 import pytest
-from memory_store import MemoryStore
-from wikis import BASE, HEAD, Written, dump_text, write_dump
-
-from linkstore.core.links import Link, get_links
-from linkstore.errors import LinkStoreError, SourceNotFoundError
-from linkstore.ingest import WikiDumpSource, index
-from linkstore.ingest.source import BadInput
-from linkstore.ingest.wiki.dump import (
+from internals import (
+    MOST_WITH_SECTIONS,
     Alias,
+    BadInput,
+    DumpArticles,
     DumpCutShortError,
+    Link,
     RedirectTable,
     find_redirect_target,
+    get_links,
     is_redirect,
     read_pages,
     read_siteinfo,
 )
-from linkstore.ingest.wiki.source import MOST_WITH_SECTIONS, DumpArticles
+from memory_store import MemoryStore
+from wikis import BASE, HEAD, Written, dump_text, write_dump
+
+from linkstore.errors import LinkStoreError, SourceNotFoundError
+from linkstore.ingest import WikiDumpSource, index
 
 NEEDLE = Written(
     "Space Needle",

@@ -6,9 +6,8 @@ import pytest
 from growing import grows_with_length
 from hypothesis import example, given
 from hypothesis import strategies as st
+from internals import read_reference
 from wikis import ENGLISH, article
-
-from linkstore.ingest.wiki.source import read_reference
 
 PIECES = [
     *(
@@ -131,7 +130,7 @@ def test_any_text_is_read(text):
 @given(WIKITEXT)
 def test_each_link_that_is_found_stands_in_one_block(text):
     """With a paragraph at the end, so that none is left without one."""
-    from linkstore.ingest.wiki.scanner import Scanner
+    from internals import Scanner
 
     scanned = Scanner(ENGLISH.resolve, "Here").scan(f"{text}-->\n\nend")
     blocks = article(f"{text}-->\n\nend").blocks

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from internals import REFERENCE, read_reference
 from wikis import article, lines, links
-
-from linkstore.ingest.wiki.layout import REFERENCE
-from linkstore.ingest.wiki.source import read_reference
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from internals import LinkRole, Namespace, Site, SiteInfo
 from wikis import ENGLISH, titles, wiki
-
-from linkstore.core.urls import Site
-from linkstore.ingest.wiki.titles import LinkRole, Namespace, SiteInfo
 
 
 def href(written, names=ENGLISH):
