@@ -1,46 +1,57 @@
 """From a question to a query about typed links, by a chat model, and to its exact answer.
 
-The model sees the types, fields and relations of the store, and may use no others. A query that is malformed,
-names what is not there, or finds nothing is asked for once more, with the reason. Nothing is guessed beyond
-that: the answer is that of the query, which is returned beside it.
+The model names the things of the question and the type of its answer. Then it chooses among the paths of
+relations that the schema has between both, so that a small model cannot write one that leads nowhere. A query
+that names what is not there, or finds nothing, is asked for once more, with the reason. The answer is that of
+the query, which is returned beside it.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.match_tool import StoreDescription, describe_store
-from linkstore.agents.model_calls import MalformedOutput, ModelReply, OutputModel
+from linkstore.agents.match_tool import describe_store
+from linkstore.agents.model_calls import MalformedOutput, OutputModel
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.arguments import require
 from linkstore.core.calls import Operation, arun, run
 from linkstore.core.filters import Filter
 from linkstore.core.graph_answer import GraphAnswer
 from linkstore.core.graph_query import GraphQuery
-from linkstore.errors import FilterError, QueryError, UnknownNameError
+from linkstore.errors import FilterError, QueryError, SchemaError, StrategyError, UnknownNameError
 from linkstore.store.graph import answer_query
+from linkstore.store.schema_graph import read_schema
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from linkstore.store.linkstore import LinkStore
+    from linkstore.store.schema import Schema
 
+Output = TypeVar("Output", bound=BaseModel)
 TRIES: Final = 2
 """A query without an answer is asked for once more."""
-_INSTRUCTIONS: Final = """\
-Write a query for a graph database that answers the question. It starts from things that the question names,
-and follows relations from there. A relation is followed along its arrow as NAME, and against its arrow as
-<NAME. Every branch must lead to the result.
+MAX_HOPS: Final = 4
+"""The longest paths that are offered."""
+MAX_PATHS: Final = 30
+_TASK: Final = """\
+Prepare a query for a graph database that answers the question: name the things in the question to start from,
+and the type of the answer.
 
 The database.{description}
 
-Use only these types, fields and relations. Names of things stand in the query as the question writes them,
-without the word for their type."""
+Use only these types and fields. Names of things are written as in the question, without the word for their
+type."""
+_CHOICE: Final = """\
+Choose how the answer of a question is connected in a graph with a thing that the question names. A path is a
+chain of relations with the types that they lead to; a relation with < is followed against its direction.
+Choose the path that says what the question asks, and several only if the question asks for all of them."""
 Operator = Literal["equals", "not equals", "less than", "at most", "more than", "at least"]
 _OPERATORS: Final[dict[str, str]] = {
     "equals": "$eq",
@@ -53,39 +64,38 @@ _OPERATORS: Final[dict[str, str]] = {
 
 
 class ProposedCondition(BaseModel):
-    """A condition on the metadata of the results."""
+    """A condition on the metadata of the answer."""
 
-    field: str = Field(max_length=60, description="A field of the result.")
+    field: str = Field(max_length=60, description="A field of the type of the answer.")
     operator: Operator = Field(default="equals", description="How it is compared.")
     value: str = Field(max_length=120, description="A value, as the field writes it.")
 
 
-class ProposedBranch(BaseModel):
-    """Where to start, and which relations lead from there to the result."""
+class ProposedThing(BaseModel):
+    """A thing that a question names."""
 
-    start: str = Field(
-        default="", max_length=120, description="The name of a thing in the question; empty: all of a type."
-    )
-    start_type: str = Field(default="", description="The type of the start.")
-    path: list[str] = Field(
-        default_factory=list, max_length=4, description="Relations from the start to the result, in order."
-    )
+    name: str = Field(max_length=120, description="Its name in the question.")
+    type: str = Field(description="Its type.")
+    excluded: bool = Field(default=False, description="Whether the answer must not be connected with it.")
 
 
 class ProposedQuery(BaseModel):
-    """A query about typed links."""
+    """The ends of a query about typed links."""
 
-    branches: list[ProposedBranch] = Field(max_length=3, description="One for each thing that is named.")
-    but_not: list[ProposedBranch] = Field(
-        default_factory=list, max_length=2, description="Branches that must not lead to it; often none."
-    )
-    result_type: str = Field(default="", description="The type of the result.")
+    things: list[ProposedThing] = Field(max_length=3, description="Things that the question names.")
+    result_type: str = Field(description="The type of what the question asks for.")
     where: list[ProposedCondition] = Field(
-        default_factory=list, max_length=3, description="Conditions on the result; often none."
+        default_factory=list, max_length=3, description="Conditions on the answer itself; mostly none."
     )
     returns: Literal["documents", "count"] = Field(
-        default="documents", description="count only for how many."
+        default="documents", description="count only where the question is how many."
     )
+
+
+class ChosenPaths(BaseModel):
+    """Paths from a thing to the answer of a question."""
+
+    paths: list[str] = Field(max_length=3, description="The chosen path, or several.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +129,7 @@ def ask_graph(
     """Have a model write a query for a question, and answer it exactly: see :meth:`LinkStore.match`.
 
     Args:
-        store: A store whose links have types, best with a schema.
+        store: A store with a schema.
         question: The question.
         model: A chat model. It is asked once more if its query has no result.
         filter: Only documents with such metadata exist for the query, and for its description.
@@ -127,6 +137,7 @@ def ask_graph(
     Raises:
         ArgumentError: If one of the arguments is something else.
         FilterError: If the filter is invalid.
+        SchemaError: If the store records no schema.
         AgentError: If the model cannot be asked.
     """
     return run(_ask(store, question, model, filter))
@@ -143,71 +154,147 @@ def _ask(
     store: LinkStore, question: str, model: BaseChatModel, filter: Filter | None
 ) -> Operation[GraphReply]:
     require(str, "a question in words", question=question)
-    scope, outputs = ToolScope(store, filter=filter), OutputModel(model)
+    scope, asker = ToolScope(store, filter=filter), _Asker(OutputModel(model), question)
+    recorded = yield from read_schema(scope.backend)
+    if recorded is None:
+        raise SchemaError(
+            "the store records no schema, so a model cannot know its relations; record one:"
+            " store.schema.set(Schema.infer(store))"
+        )
     description = yield from describe_store(scope)
-    task = _INSTRUCTIONS.format(description=description.text.partition(" Examples:")[0])
-    messages: list[BaseMessage] = [SystemMessage(task), HumanMessage(f"Question: {question}")]
-    reply = GraphReply(question=question)
+    reply, messages = GraphReply(question=question), asker.begin(description.text.partition(" Relations:")[0])
     for _ in range(TRIES):
-        (output,) = yield from outputs.request(ProposedQuery, [messages], choices=_list_choices(description))
-        if isinstance(output, Exception):
-            raise output
-        reply = yield from _answer(scope, reply, output)
-        if reply.problem is None:
+        query, problem, said = yield from asker.write_query(recorded.schema, messages)
+        answer = None
+        if query is not None:
+            try:
+                answer = yield from answer_query(scope.backend, query, scope.filter, scope.ceiling)
+                problem = None if answer.total else answer.reason or "nothing matches"
+            except (QueryError, UnknownNameError, FilterError, StrategyError) as error:
+                problem = str(error)
+        reply = replace(reply, query=query, answer=answer, problem=problem, tries=reply.tries + 1)
+        if problem is None:
             break
-        messages = [
-            *messages,
-            AIMessage(output.text),
-            HumanMessage(f"This query has no result: {reply.problem}\nOutput a query that has one."),
-        ]
-    return reply
-
-
-def _list_choices(description: StoreDescription) -> dict[str, list[str]]:
-    """Return the values that fields of a query may have; none: the field is left out."""
-    relations = [name for kind in description.relations for name in (kind, f"<{kind}")]
-    types = ["", *description.types] if description.types else []
-    return {"path": relations, "start_type": types, "result_type": types}
-
-
-def _answer(scope: ToolScope, before: GraphReply, reply: ModelReply[ProposedQuery]) -> Operation[GraphReply]:
-    """Carry out the query of a reply, and count what it took."""
-    query, answer, problem = None, None, None
-    if isinstance(reply.output, MalformedOutput):
-        problem = reply.output.problem
-    else:
-        try:
-            query = GraphQuery.from_dict(_make_query(reply.output))
-            answer = yield from answer_query(scope.backend, query, scope.filter, scope.ceiling)
-            if not answer.total:
-                problem = answer.reason or "nothing matches"
-        except (QueryError, UnknownNameError, FilterError) as error:
-            problem = str(error)
-    return GraphReply(
-        question=before.question,
-        query=query,
-        answer=answer,
-        problem=problem,
-        tries=before.tries + 1,
-        calls=before.calls + reply.calls,
-        prompt_tokens=_add(before.prompt_tokens, reply.prompt_tokens),
-        output_tokens=_add(before.output_tokens, reply.output_tokens),
+        reason = f"This query has no result: {problem}\nOutput one that has one."
+        messages = [*messages, AIMessage(said), HumanMessage(reason)]
+    return replace(
+        reply, calls=asker.calls, prompt_tokens=asker.prompt_tokens, output_tokens=asker.output_tokens
     )
+
+
+class _Asker:
+    """Asks a model about one question, and counts what it takes."""
+
+    def __init__(self, model: OutputModel, question: str) -> None:
+        self._model, self._question = model, question
+        self.calls = 0
+        self.prompt_tokens: int | None = None
+        self.output_tokens: int | None = None
+
+    def begin(self, description: str) -> list[BaseMessage]:
+        task = _TASK.format(description=description)
+        return [SystemMessage(task), HumanMessage(f"Question: {self._question}")]
+
+    def write_query(
+        self, schema: Schema, messages: list[BaseMessage]
+    ) -> Operation[tuple[GraphQuery | None, str | None, str]]:
+        """Return a query, or why there is none, and what the model said."""
+        types = sorted(schema.types)
+        choices = {"type": types, "result_type": types}
+        proposed, said = yield from self._request(ProposedQuery, messages, choices)
+        if isinstance(proposed, MalformedOutput):
+            return None, proposed.problem, said
+        branches: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
+        for thing in proposed.things:
+            paths = list_paths(schema, thing.type, proposed.result_type)
+            if not paths:
+                problem = f"no relations lead from {thing.type} to {proposed.result_type}"
+                return None, problem, said
+            chosen, told = yield from self._choose(thing, proposed.result_type, paths)
+            said = f"{said}\n{told}".strip()
+            if not chosen:
+                return None, f"no path from {thing.type} to {proposed.result_type} was chosen", said
+            branches[thing.excluded] += [
+                {"start": thing.name, "start_type": thing.type, "path": paths[path]} for path in chosen
+            ]
+        try:
+            return GraphQuery.from_dict(_make_query(proposed, branches[False], branches[True])), None, said
+        except (QueryError, FilterError) as error:
+            return None, str(error), said
+
+    def _choose(
+        self, thing: ProposedThing, result_type: str, paths: Mapping[str, object]
+    ) -> Operation[tuple[list[str], str]]:
+        """Have a model choose among several paths."""
+        if len(paths) == 1:
+            return list(paths), ""
+        listed = "\n".join(paths)
+        text = (
+            f"Question: {self._question}\n\nThe question names {thing.name} ({thing.type}), and asks for"
+            f" {result_type}. Paths from {thing.type} to {result_type}:\n{listed}"
+        )
+        prompt: list[BaseMessage] = [SystemMessage(_CHOICE), HumanMessage(text)]
+        chosen, said = yield from self._request(ChosenPaths, prompt, {"paths": list(paths)})
+        known = (
+            [] if isinstance(chosen, MalformedOutput) else [path for path in chosen.paths if path in paths]
+        )
+        return known, said
+
+    def _request(
+        self, schema: type[Output], messages: list[BaseMessage], choices: Mapping[str, Sequence[str]]
+    ) -> Operation[tuple[Output | MalformedOutput, str]]:
+        (reply,) = yield from self._model.request(schema, [messages], choices=choices)
+        if isinstance(reply, Exception):
+            raise reply
+        self.calls += reply.calls
+        self.prompt_tokens = _add(self.prompt_tokens, reply.prompt_tokens)
+        self.output_tokens = _add(self.output_tokens, reply.output_tokens)
+        return reply.output, reply.text
+
+
+def list_paths(schema: Schema, start: str, end: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the shortest paths of relations from a type to another, in words, with their steps.
+
+    At most :data:`MAX_PATHS`, of at most :data:`MAX_HOPS` relations.
+    """
+    arrows = sorted(
+        {
+            arrow
+            for relation in schema.relations
+            for first in relation.from_types
+            for second in relation.to_types
+            for arrow in ((first, relation.kind, False, second), (second, relation.kind, True, first))
+        }
+    )
+    paths: dict[str, list[dict[str, Any]]] = {}
+    walks: list[tuple[str, tuple[tuple[str, str, bool, str], ...]]] = [(start, ())]
+    for _ in range(MAX_HOPS):
+        walks = [
+            (arrow[3], (*walk, arrow)) for reached, walk in walks for arrow in arrows if arrow[0] == reached
+        ]
+        for reached, walk in walks:
+            if reached == end and len(paths) < MAX_PATHS:
+                words = " ".join(f"{'<' if back else ''}{kind} {to}" for _, kind, back, to in walk)
+                paths[words] = [
+                    {"relations": [kind], "backward": back, "type": to} for _, kind, back, to in walk
+                ]
+    return paths
 
 
 def _add(first: int | None, second: int | None) -> int | None:
     return first if second is None else second + (first or 0)
 
 
-def _make_query(proposed: ProposedQuery) -> dict[str, Any]:
-    """Return the query in its JSON form, without what was left empty."""
+def _make_query(
+    proposed: ProposedQuery, branches: list[dict[str, Any]], excluded: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return a query in its JSON form."""
     query: dict[str, Any] = {
-        "branches": list(map(_make_branch, proposed.branches)),
-        "but_not": list(map(_make_branch, proposed.but_not)),
+        "branches": branches or [{"start_type": proposed.result_type}],
+        "but_not": excluded,
+        "result_type": proposed.result_type,
         "returns": proposed.returns,
     }
-    if proposed.result_type:
-        query["result_type"] = proposed.result_type
     conditions = [
         {condition.field: {_OPERATORS[condition.operator]: _read_value(condition.value)}}
         for condition in proposed.where
@@ -215,10 +302,6 @@ def _make_query(proposed: ProposedQuery) -> dict[str, Any]:
     if conditions:
         query["where"] = conditions[0] if len(conditions) == 1 else {"$and": conditions}
     return query
-
-
-def _make_branch(proposed: ProposedBranch) -> dict[str, Any]:
-    return {name: value for name, value in proposed.model_dump().items() if value}
 
 
 def _read_value(text: str) -> str | float | bool:

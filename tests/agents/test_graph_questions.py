@@ -6,13 +6,13 @@ import asyncio
 import json
 
 import pytest
-from internals import aask_graph
+from internals import MAX_PATHS, aask_graph, list_paths
 from langchain_core.documents import Document
 from scripted_model import ScriptedChatModel
 
 from linkstore import Link, LinkStore, add_links
 from linkstore.agents import ask_graph
-from linkstore.errors import AgentError, ArgumentError
+from linkstore.errors import AgentError, ArgumentError, SchemaError
 from linkstore.store import Relation, Schema
 
 QUESTION = "Which protocols does Cardiology use for sepsis?"
@@ -53,70 +53,92 @@ def hospital():
         yield store
 
 
-def propose(*branches: dict, **settings: object) -> dict:
-    """What a model outputs for a query."""
-    args = {"branches": list(branches), **settings}
-    return {"name": "ProposedQuery", "type": "tool_call", "id": "1", "args": args}
+def say(name: str, **args: object) -> dict:
+    """What a model outputs."""
+    return {"name": name, "type": "tool_call", "id": "1", "args": args}
 
 
-WARD = {"start": "Cardiology", "start_type": "Ward", "path": ["USES"]}
-CONDITION = {"start": "sepsis", "start_type": "Condition", "path": ["TREATED_BY"]}
+def propose(*things: tuple[str, str], result_type: str = "Protocol", **more: object) -> dict:
+    """The things of a question, by name and type, and the type of its answer."""
+    named = [{"name": name, "type": of} for name, of in things]
+    return say("ProposedQuery", things=named, result_type=result_type, **more)
+
+
+WARD, CONDITION = ("Cardiology", "Ward"), ("sepsis", "Condition")
+USES = say("ChosenPaths", paths=["USES Protocol"])
+TREATED = say("ChosenPaths", paths=["TREATED_BY Protocol"])
 
 
 def test_the_answer_is_that_of_the_query(hospital) -> None:
-    model = ScriptedChatModel(script=[propose(WARD, CONDITION, result_type="Protocol")] * 2)
+    model = ScriptedChatModel(script=[propose(WARD, CONDITION), USES, TREATED] * 2)
     reply = ask_graph(hospital, QUESTION, model)
-    assert (reply.answer.ids, reply.problem, reply.calls) == (("p2",), None, 1)
+    assert (reply.answer.ids, reply.problem, reply.tries, reply.calls) == (("p2",), None, 1, 3)
     assert reply.answer == hospital.match(reply.query)
     assert asyncio.run(aask_graph(hospital, QUESTION, model)).answer == reply.answer
 
 
-def test_conditions_and_counts_are_carried_out(hospital) -> None:
+def test_conditions_counts_and_exclusions_are_carried_out(hospital) -> None:
     condition = {"field": "version", "operator": "at least", "value": "5"}
-    script = [propose(WARD, where=[condition], returns="count")]
-    reply = ask_graph(
-        hospital, "How many protocols of Cardiology are at version 5?", ScriptedChatModel(script=script)
+    script = [propose(WARD, where=[condition], returns="count"), USES]
+    assert (
+        ask_graph(hospital, "How many are at version 5?", ScriptedChatModel(script=script)).answer.total == 1
     )
-    assert reply.answer.total == 1
+    without = propose(WARD, CONDITION)
+    without["args"]["things"][1]["excluded"] = True
+    reply = ask_graph(hospital, "Which not for sepsis?", ScriptedChatModel(script=[without, USES, TREATED]))
+    assert reply.answer.ids == ("p1",)
 
 
 def test_a_query_without_a_result_is_asked_for_once_more_with_the_reason(hospital) -> None:
-    wrong = {"start": "Cardiology", "path": ["<TREATED_BY"]}
-    model = ScriptedChatModel(script=[propose(wrong), propose(WARD)])
+    wrong = say("ChosenPaths", paths=["USES Protocol <TREATED_BY Condition TREATED_BY Protocol"])
+    model = ScriptedChatModel(script=[propose(("Neurology", "Ward")), wrong, propose(WARD), USES])
     reply = ask_graph(hospital, QUESTION, model)
-    assert (reply.answer.ids, reply.calls) == (("p1", "p2"), 2)
-    last = model.calls[-1].messages[-1].text
+    assert (reply.answer.ids, reply.tries, reply.calls) == (("p1", "p2"), 2, 4)
+    last = model.calls[2].messages[-1].text
     assert last.startswith("This query has no result: ")
-    assert "TREATED_BY" in last
+    assert "Neurology" in last
 
 
-@pytest.mark.parametrize(
-    ("branch", "problem"),
-    [
-        ({"start": "Neurology", "path": ["USES"]}, "Neurology"),
-        ({"start": "Cardiology", "path": ["USES{9"]}, "is no step"),
-    ],
-)
-def test_what_stays_wrong_is_a_problem_and_never_an_answer(hospital, branch, problem) -> None:
-    reply = ask_graph(hospital, QUESTION, ScriptedChatModel(script=[propose(branch)] * 9))
-    assert problem in reply.problem
-    assert reply.answer is None or not reply.answer.total
+def test_what_stays_wrong_is_a_problem_and_never_an_answer(hospital) -> None:
+    script = [propose(("Neurology", "Ward")), USES] * 2
+    reply = ask_graph(hospital, QUESTION, ScriptedChatModel(script=script))
+    assert "Neurology" in reply.problem
+    assert reply.answer is None
+    nothing = ScriptedChatModel(script=[propose(WARD), *[say("ChosenPaths", paths=["SELLS Ward"])] * 2] * 2)
+    reply = ask_graph(hospital, QUESTION, nothing)
+    assert (reply.query, reply.answer) == (None, None)
+    assert reply.problem
 
 
-def test_the_prompt_has_the_relations_and_types_of_the_store_and_no_others(hospital) -> None:
-    model = ScriptedChatModel(script=[propose(WARD, CONDITION)])
+def test_the_prompts_have_the_types_and_paths_of_the_store_and_no_names_to_copy(hospital) -> None:
+    model = ScriptedChatModel(script=[propose(WARD), USES])
     ask_graph(hospital, QUESTION, model)
-    (call,) = model.calls
-    prompt = call.messages[0].text
-    assert "Ward —[USES]→ Protocol" in prompt
-    assert "Sepsis" not in prompt  # names of things that a model could copy
-    tool = json.dumps(call.tools)
-    assert '"<USES"' in tool
-    assert '"Condition"' in tool
+    first, second = model.calls
+    assert '"Condition"' in json.dumps(first.tools)
+    assert "Sepsis" not in first.messages[0].text
+    assert "\nUSES Protocol\n" in second.messages[-1].text
+    assert '"USES Protocol"' in json.dumps(second.tools)
+
+
+def test_paths_are_the_shortest() -> None:
+    schema = Schema(
+        types={"Person", "Team", "Site"},
+        relations={
+            Relation("MEMBER_OF", "Person", "Team"),
+            Relation("AT", "Team", "Site"),
+            Relation("REPORTS_TO", "Person", "Person"),
+        },
+    )
+    paths = list_paths(schema, "Person", "Site")
+    assert list(paths)[:2] == ["MEMBER_OF Team AT Site", "REPORTS_TO Person MEMBER_OF Team AT Site"]
+    assert list(list_paths(schema, "Person", "Person"))[:2] == ["REPORTS_TO Person", "<REPORTS_TO Person"]
+    assert "MEMBER_OF Team <MEMBER_OF Person" in list_paths(schema, "Person", "Person")
+    assert len(list_paths(schema, "Person", "Team")) <= MAX_PATHS
+    assert list_paths(Schema(types={"A", "B"}), "A", "B") == {}
 
 
 def test_documents_beyond_the_filter_do_not_exist(hospital) -> None:
-    model = ScriptedChatModel(script=[propose(WARD)] * 2)
+    model = ScriptedChatModel(script=[propose(WARD), USES] * 2)
     reply = ask_graph(hospital, QUESTION, model, filter={"title": {"$ne": "Cardiology"}})
     assert reply.answer is None
     assert "Cardiology" in reply.problem
@@ -129,3 +151,5 @@ def test_errors_of_the_model_and_wrong_arguments_are_raised(hospital) -> None:
         ask_graph(hospital, 3, ScriptedChatModel(script=[]))
     with pytest.raises(ArgumentError, match="model"):
         ask_graph(hospital, QUESTION, "openai:gpt-4.1-mini")
+    with LinkStore() as store, pytest.raises(SchemaError, match="records no schema"):
+        ask_graph(store, QUESTION, ScriptedChatModel(script=[]))

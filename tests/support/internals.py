@@ -20,7 +20,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "MOST_ELEMENTS",
         "find_doubt",
     ),
-    "linkstore.agents.graph_questions": ("aask_graph",),
+    "linkstore.agents.graph_questions": ("MAX_PATHS", "aask_graph", "list_paths"),
     "linkstore.agents.lookups": ("FoundFacts",),
     "linkstore.agents.mcp_server": (
         "PROMPT_NAME",
