@@ -164,7 +164,7 @@ def _ask(
     description = yield from describe_store(scope)
     reply, messages = GraphReply(question=question), asker.begin(description.text.partition(" Relations:")[0])
     for _ in range(TRIES):
-        query, problem, said = yield from asker.write_query(recorded.schema, messages)
+        query, problem, output = yield from asker.write_query(recorded.schema, messages)
         answer = None
         if query is not None:
             try:
@@ -176,7 +176,7 @@ def _ask(
         if problem is None:
             break
         reason = f"This query has no result: {problem}\nOutput one that has one."
-        messages = [*messages, AIMessage(said), HumanMessage(reason)]
+        messages = [*messages, AIMessage(output), HumanMessage(reason)]
     return replace(
         reply, calls=asker.calls, prompt_tokens=asker.prompt_tokens, output_tokens=asker.output_tokens
     )
@@ -198,29 +198,29 @@ class _Asker:
     def write_query(
         self, schema: Schema, messages: list[BaseMessage]
     ) -> Operation[tuple[GraphQuery | None, str | None, str]]:
-        """Return a query, or why there is none, and what the model said."""
+        """Return a query, or why there is none, and what the model output."""
         types = sorted(schema.types)
         choices = {"type": types, "result_type": types}
-        proposed, said = yield from self._request(ProposedQuery, messages, choices)
+        proposed, output = yield from self._request(ProposedQuery, messages, choices)
         if isinstance(proposed, MalformedOutput):
-            return None, proposed.problem, said
+            return None, proposed.problem, output
         branches: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
         for thing in proposed.things:
             paths = list_paths(schema, thing.type, proposed.result_type)
             if not paths:
                 problem = f"no relations lead from {thing.type} to {proposed.result_type}"
-                return None, problem, said
-            chosen, told = yield from self._choose(thing, proposed.result_type, paths)
-            said = f"{said}\n{told}".strip()
+                return None, problem, output
+            chosen, choice = yield from self._choose(thing, proposed.result_type, paths)
+            output = f"{output}\n{choice}".strip()
             if not chosen:
-                return None, f"no path from {thing.type} to {proposed.result_type} was chosen", said
+                return None, f"no path from {thing.type} to {proposed.result_type} was chosen", output
             branches[thing.excluded] += [
                 {"start": thing.name, "start_type": thing.type, "path": paths[path]} for path in chosen
             ]
         try:
-            return GraphQuery.from_dict(_make_query(proposed, branches[False], branches[True])), None, said
+            return GraphQuery.from_dict(_make_query(proposed, branches[False], branches[True])), None, output
         except (QueryError, FilterError) as error:
-            return None, str(error), said
+            return None, str(error), output
 
     def _choose(
         self, thing: ProposedThing, result_type: str, paths: Mapping[str, object]
@@ -234,11 +234,11 @@ class _Asker:
             f" {result_type}. Paths from {thing.type} to {result_type}:\n{listed}"
         )
         prompt: list[BaseMessage] = [SystemMessage(_CHOICE), HumanMessage(text)]
-        chosen, said = yield from self._request(ChosenPaths, prompt, {"paths": list(paths)})
-        known = (
+        chosen, output = yield from self._request(ChosenPaths, prompt, {"paths": list(paths)})
+        offered = (
             [] if isinstance(chosen, MalformedOutput) else [path for path in chosen.paths if path in paths]
         )
-        return known, said
+        return offered, output
 
     def _request(
         self, schema: type[Output], messages: list[BaseMessage], choices: Mapping[str, Sequence[str]]
