@@ -33,7 +33,7 @@ FACADE = {
     "LinkStore",
     "LinkStoreError",
     "Path",
-    "Step",
+    "PathStep",
     "__version__",
     "add_links",
     "copy_with_links",

@@ -252,7 +252,6 @@ NOT_MEASURED = {
     "docs/explanation/mentions-and-entities.md": {"4.7 MB"},
     "docs/how-to/evaluate.md": {"95 %", "10,000 times"},
     "docs/how-to/profile.md": {"95 %"},
-    "docs/how-to/read-with-an-agent.md": {"95 %"},
     "docs/how-to/use-a-local-model.md": {"1.1 GB"},  # of the model
     "docs/how-to/watch-a-store.md": {"1 ms", "10 s"},
     "docs/how-to/serve-over-mcp.md": {"1 MiB", "10 s"},
