@@ -125,7 +125,7 @@ def run_first_stage(
     if len(matches.refs):
         words[np.searchsorted(refs, matches.refs)] = matches.score / matches.score.max()
     above = similarity >= np.float32(controls.threshold)
-    trail.cut("min_similarity", int((~above).sum()), 0, f"min_similarity {controls.threshold}")
+    trail.cut("min_similarity", int((~above).sum()), 0, f"below {controls.threshold}")
     highest = float(near.similarity[0]) if len(near.refs) else None
     return FirstStage(
         refs=refs[above],
@@ -217,7 +217,7 @@ def find_seeds(
     """
     near = yield from plans.ask(plans.Nearest(vector=question.vector, k=k, filter=question.seed_filter))
     above = near.similarity >= np.float32(controls.threshold)
-    trail.cut("min_similarity", int((~above).sum()), 0, f"min_similarity {controls.threshold}")
+    trail.cut("min_similarity", int((~above).sum()), 0, f"below {controls.threshold}")
     documents = FoundDocuments.from_refs(near.refs[above], near.similarity[above])
     best = float(near.similarity[0]) if len(near.refs) else None
     return (yield from add_own_starts(trail, documents, question, controls)), best

@@ -176,7 +176,7 @@ class TestBounds:
         text = hits.explain()
         for line in (
             "Eager(",
-            "min_similarity: 9 at depth 0 — min_similarity 0.85",
+            "min_similarity: 9 at depth 0 — below 0.85",
             "missing: 1 at depth 0 — initial_roots that are not in the store",
             "filter: 1 at depth 1 — members of link groups that hop_filter excludes",
             "hub: 1 at depth 1 — more than hub_cap 4 members: k hub",
