@@ -106,7 +106,7 @@ def assert_alike(both: tuple[LinkStore, LinkStore], documents: list[Document]) -
         assert compare_hits(*hits) == [], search
     for document in documents[::4]:
         name = str(document.id)
-        assert both[0].neighbours(name) == both[1].neighbours(name)
+        assert both[0].links.neighbours(name) == both[1].links.neighbours(name)
 
 
 @pytest.mark.parametrize("part", range(-(-STRINGS // A_STORE)))
@@ -154,7 +154,7 @@ def test_an_id_may_be_as_long_as_a_key_of_cassandra(opened, letter) -> None:
     for one in both:
         found = one.search("short", strategy=Eager(start_k=1, depth=1))
         assert [hit.document.id for hit in found] == ["short", long]
-    assert opened.links.neighbours(long) == both[1].neighbours(long)
+    assert opened.links.neighbours(long) == both[1].links.neighbours(long)
     opened.delete([long])
     assert opened.get_by_ids([long, "short"]) == [second]
     assert opened.verify().sound
