@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.match_tool import describe_store
+from linkstore.agents.match_tool import NOT_TOLD, describe_store
 from linkstore.agents.model_calls import MalformedOutput, OutputModel
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.arguments import require
-from linkstore.core.calls import Operation, arun, run
+from linkstore.core.calls import Operation, arun, call_engine, run
 from linkstore.core.filters import Filter
 from linkstore.core.graph_answer import GraphAnswer
 from linkstore.core.graph_query import GraphQuery
@@ -39,7 +39,7 @@ TRIES: Final = 2
 """A query without an answer is asked for once more."""
 MAX_HOPS: Final = 4
 """The longest paths that are offered."""
-MAX_PATHS: Final = 30
+MAX_PATHS: Final = 12
 _TASK: Final = """\
 Prepare a query for a graph database that answers the question: name the things in the question to start from,
 and the type of the answer.
@@ -51,7 +51,7 @@ type."""
 _CHOICE: Final = """\
 Choose how the answer of a question is connected in a graph with a thing that the question names. A path is a
 chain of relations with the types that they lead to; a relation with < is followed against its direction.
-Choose the path that says what the question asks, and several only if the question asks for all of them."""
+Choose the path whose relations the question speaks of."""
 Operator = Literal["equals", "not equals", "less than", "at most", "more than", "at least"]
 _OPERATORS: Final[dict[str, str]] = {
     "equals": "$eq",
@@ -92,10 +92,10 @@ class ProposedQuery(BaseModel):
     )
 
 
-class ChosenPaths(BaseModel):
-    """Paths from a thing to the answer of a question."""
+class ChosenPath(BaseModel):
+    """The path from a thing to the answer of a question."""
 
-    paths: list[str] = Field(max_length=3, description="The chosen path, or several.")
+    path: str = Field(description="The path whose relations the question speaks of.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +163,10 @@ def _ask(
         )
     description = yield from describe_store(scope)
     reply, messages = GraphReply(question=question), asker.begin(description.text.partition(" Relations:")[0])
+    vocabulary = yield from call_engine(scope.backend, scope.backend.vocabulary())
+    fields = sorted(vocabulary.fields - NOT_TOLD - {recorded.schema.type_field})
     for _ in range(TRIES):
-        query, problem, output = yield from asker.write_query(recorded.schema, messages)
+        query, problem, output = yield from asker.write_query(recorded.schema, fields, messages)
         answer = None
         if query is not None:
             try:
@@ -196,11 +198,12 @@ class _Asker:
         return [SystemMessage(task), HumanMessage(f"Question: {self._question}")]
 
     def write_query(
-        self, schema: Schema, messages: list[BaseMessage]
+        self, schema: Schema, fields: Sequence[str], messages: list[BaseMessage]
     ) -> Operation[tuple[GraphQuery | None, str | None, str]]:
         """Return a query, or why there is none, and what the model output."""
         types = sorted(schema.types)
-        choices = {"type": types, "result_type": types}
+        choices: dict[str, Sequence[str]] = {"type": types, "result_type": types}
+        choices |= {"field": fields} if fields else {"where": ()}
         proposed, output = yield from self._request(ProposedQuery, messages, choices)
         if isinstance(proposed, MalformedOutput):
             return None, proposed.problem, output
@@ -210,13 +213,12 @@ class _Asker:
             if not paths:
                 problem = f"no relations lead from {thing.type} to {proposed.result_type}"
                 return None, problem, output
-            chosen, choice = yield from self._choose(thing, proposed.result_type, paths)
+            path, choice = yield from self._choose(thing, proposed.result_type, paths)
             output = f"{output}\n{choice}".strip()
-            if not chosen:
+            if path is None:
                 return None, f"no path from {thing.type} to {proposed.result_type} was chosen", output
-            branches[thing.excluded] += [
-                {"start": thing.name, "start_type": thing.type, "path": paths[path]} for path in chosen
-            ]
+            branch = {"start": thing.name, "start_type": thing.type, "path": paths[path]}
+            branches[thing.excluded].append(branch)
         try:
             return GraphQuery.from_dict(_make_query(proposed, branches[False], branches[True])), None, output
         except (QueryError, FilterError) as error:
@@ -224,21 +226,20 @@ class _Asker:
 
     def _choose(
         self, thing: ProposedThing, result_type: str, paths: Mapping[str, object]
-    ) -> Operation[tuple[list[str], str]]:
+    ) -> Operation[tuple[str | None, str]]:
         """Have a model choose among several paths."""
         if len(paths) == 1:
-            return list(paths), ""
+            return next(iter(paths)), ""
         listed = "\n".join(paths)
         text = (
             f"Question: {self._question}\n\nThe question names {thing.name} ({thing.type}), and asks for"
             f" {result_type}. Paths from {thing.type} to {result_type}:\n{listed}"
         )
         prompt: list[BaseMessage] = [SystemMessage(_CHOICE), HumanMessage(text)]
-        chosen, output = yield from self._request(ChosenPaths, prompt, {"paths": list(paths)})
-        offered = (
-            [] if isinstance(chosen, MalformedOutput) else [path for path in chosen.paths if path in paths]
-        )
-        return offered, output
+        chosen, output = yield from self._request(ChosenPath, prompt, {"path": list(paths)})
+        if isinstance(chosen, MalformedOutput) or chosen.path not in paths:
+            return None, output
+        return chosen.path, output
 
     def _request(
         self, schema: type[Output], messages: list[BaseMessage], choices: Mapping[str, Sequence[str]]

@@ -42,7 +42,7 @@ MAX_RELATIONS: Final = 60
 _LONGEST_VALUE: Final = 30
 _SHARED: Final = 2
 """A value that fewer documents have is no commonest one, but a name."""
-_NOT_TOLD: Final = frozenset({LINKS_KEY, "url", "page", "source", "headings", "linkstore"})
+NOT_TOLD: Final = frozenset({LINKS_KEY, "url", "page", "source", "headings", "linkstore"})
 
 
 def match(
@@ -247,7 +247,7 @@ def _describe_type(name: str | None, documents: Sequence[StoredDocument], type_f
     values: dict[str, Counter[str]] = defaultdict(Counter)
     for document in documents:
         for own, value in document.metadata.items():
-            if own not in _NOT_TOLD and (own != type_field or name is None):
+            if own not in NOT_TOLD and (own != type_field or name is None):
                 for item in value if isinstance(value, list) else [value]:
                     values[own][_format_json(item)] += 1
     order = sorted(values, key=lambda own: (-sum(values[own].values()), own))[:MAX_FIELDS]

@@ -65,8 +65,8 @@ def propose(*things: tuple[str, str], result_type: str = "Protocol", **more: obj
 
 
 WARD, CONDITION = ("Cardiology", "Ward"), ("sepsis", "Condition")
-USES = say("ChosenPaths", paths=["USES Protocol"])
-TREATED = say("ChosenPaths", paths=["TREATED_BY Protocol"])
+USES = say("ChosenPath", path="USES Protocol")
+TREATED = say("ChosenPath", path="TREATED_BY Protocol")
 
 
 def test_the_answer_is_that_of_the_query(hospital) -> None:
@@ -90,7 +90,7 @@ def test_conditions_counts_and_exclusions_are_carried_out(hospital) -> None:
 
 
 def test_a_query_without_a_result_is_asked_for_once_more_with_the_reason(hospital) -> None:
-    wrong = say("ChosenPaths", paths=["USES Protocol <TREATED_BY Condition TREATED_BY Protocol"])
+    wrong = say("ChosenPath", path="USES Protocol <TREATED_BY Condition TREATED_BY Protocol")
     model = ScriptedChatModel(script=[propose(("Neurology", "Ward")), wrong, propose(WARD), USES])
     reply = ask_graph(hospital, QUESTION, model)
     assert (reply.answer.ids, reply.tries, reply.calls) == (("p1", "p2"), 2, 4)
@@ -104,7 +104,7 @@ def test_what_stays_wrong_is_a_problem_and_never_an_answer(hospital) -> None:
     reply = ask_graph(hospital, QUESTION, ScriptedChatModel(script=script))
     assert "Neurology" in reply.problem
     assert reply.answer is None
-    nothing = ScriptedChatModel(script=[propose(WARD), *[say("ChosenPaths", paths=["SELLS Ward"])] * 2] * 2)
+    nothing = ScriptedChatModel(script=[propose(WARD), *[say("ChosenPath", path="SELLS Ward")] * 2] * 2)
     reply = ask_graph(hospital, QUESTION, nothing)
     assert (reply.query, reply.answer) == (None, None)
     assert reply.problem
