@@ -449,7 +449,8 @@ def _ask_about(
             most = len(reading) - 1
             continue
         check = partial(_find_problem, step, sources)
-        last = schema is CitedAnswer and bool(reading)
+        kind: type[BaseModel] = schema
+        last = kind is CitedAnswer and bool(reading)
         try:
             made = yield from step.ask(schema, request, choices=values, check=check, last=last)
         except PromptTooLongError:

@@ -157,7 +157,7 @@ class _Search:
         lengths = 1.0 / edges.path_weight.astype(np.float64)
         columns = (edges.source, place, group, edges.forward, lengths)
         for source, target, of_tag, forward, length in zip(*(c.tolist() for c in columns), strict=True):
-            here, there = ids[source], targets[target]
+            here, there = ids[int(source)], targets[int(target)]
             subject, object_ = (here, there) if forward else (there, here)
             kind, tag = tags[of_tag]
             link = _Link(length, kind, tag, subject, object_)
