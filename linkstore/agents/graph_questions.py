@@ -9,18 +9,19 @@ the query, which is returned beside it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.match_tool import NOT_TOLD, describe_store
+from linkstore.agents.match_tool import describe_store
 from linkstore.agents.model_calls import MalformedOutput, OutputModel
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.arguments import require
-from linkstore.core.calls import Operation, arun, call_engine, run
+from linkstore.core.calls import Operation, arun, run
 from linkstore.core.filters import Filter
 from linkstore.core.graph_answer import GraphAnswer
 from linkstore.core.graph_query import GraphQuery
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from linkstore.store.schema import Schema
 
 Output = TypeVar("Output", bound=BaseModel)
+_Arrow = tuple[str, str, bool, str]
+"""A type, a relation, whether it is followed backward, and the type that it leads to."""
 TRIES: Final = 2
 """A query without an answer is asked for once more."""
 MAX_HOPS: Final = 4
@@ -163,10 +166,8 @@ def _ask(
         )
     description = yield from describe_store(scope)
     reply, messages = GraphReply(question=question), asker.begin(description.text.partition(" Relations:")[0])
-    vocabulary = yield from call_engine(scope.backend, scope.backend.vocabulary())
-    fields = sorted(vocabulary.fields - NOT_TOLD - {recorded.schema.type_field})
     for _ in range(TRIES):
-        query, problem, output = yield from asker.write_query(recorded.schema, fields, messages)
+        query, problem, output = yield from asker.write_query(recorded.schema, description.fields, messages)
         answer = None
         if query is not None:
             try:
@@ -267,19 +268,30 @@ def list_paths(schema: Schema, start: str, end: str) -> dict[str, list[dict[str,
             for arrow in ((first, relation.kind, False, second), (second, relation.kind, True, first))
         }
     )
-    paths: dict[str, list[dict[str, Any]]] = {}
-    walks: list[tuple[str, tuple[tuple[str, str, bool, str], ...]]] = [(start, ())]
-    for _ in range(MAX_HOPS):
-        walks = [
-            (arrow[3], (*walk, arrow)) for reached, walk in walks for arrow in arrows if arrow[0] == reached
+    hops = {end: 0}  # to the end, from each type that reaches it
+    for length in range(1, MAX_HOPS + 1):
+        for first, _, _, second in arrows:
+            if hops.get(second, MAX_HOPS) < length:
+                hops.setdefault(first, length)
+    walks = chain.from_iterable(_walk(arrows, hops, start, length) for length in range(1, MAX_HOPS + 1))
+    return {
+        " ".join(f"{'<' if back else ''}{kind} {to}" for _, kind, back, to in walk): [
+            {"relations": [kind], "backward": back, "type": to} for _, kind, back, to in walk
         ]
-        for reached, walk in walks:
-            if reached == end and len(paths) < MAX_PATHS:
-                words = " ".join(f"{'<' if back else ''}{kind} {to}" for _, kind, back, to in walk)
-                paths[words] = [
-                    {"relations": [kind], "backward": back, "type": to} for _, kind, back, to in walk
-                ]
-    return paths
+        for walk in islice(walks, MAX_PATHS)
+    }
+
+
+def _walk(
+    arrows: Sequence[_Arrow], hops: Mapping[str, int], start: str, length: int
+) -> Iterator[tuple[_Arrow, ...]]:
+    """Yield the walks of a length to the end, in order, leaving out what cannot reach it."""
+    if not length:
+        yield from [()] if not hops[start] else ()
+        return
+    for arrow in arrows:
+        if arrow[0] == start and hops.get(arrow[3], length) < length:
+            yield from ((arrow, *rest) for rest in _walk(arrows, hops, arrow[3], length - 1))
 
 
 def _add(first: int | None, second: int | None) -> int | None:

@@ -42,7 +42,7 @@ MAX_RELATIONS: Final = 60
 _LONGEST_VALUE: Final = 30
 _SHARED: Final = 2
 """A value that fewer documents have is no commonest one, but a name."""
-NOT_TOLD: Final = frozenset({LINKS_KEY, "url", "page", "source", "headings", "linkstore"})
+_NOT_TOLD: Final = frozenset({LINKS_KEY, "url", "page", "source", "headings", "linkstore"})
 
 
 def match(
@@ -158,6 +158,7 @@ class StoreDescription:
         text: Types with their fields and commonest values, and relations.
         relations: The kinds of link.
         types: The types of documents; none without a schema.
+        fields: The metadata fields of a sample of the documents.
         first: The branches of a query about this store.
         second: Those of another one.
     """
@@ -165,6 +166,7 @@ class StoreDescription:
     text: str
     relations: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
     first: list[dict[str, Any]] = field(default_factory=list)
     second: list[dict[str, Any]] = field(default_factory=list)
 
@@ -210,6 +212,7 @@ def describe_store(scope: ToolScope) -> Operation[StoreDescription]:
         arrows = [str(relation) for relation in sorted(schema.relations, key=str)[:MAX_RELATIONS]]
     described = [_describe_type(name, samples.get(name, ()), type_field) for name in types]
     first, second = _make_examples(schema, samples, type_field)
+    named = {own for sample in samples.values() for document in sample for own in document.metadata}
     lines = [f" Types and fields: {'; '.join(filter(None, described)) or 'none'}."]
     lines.append(f" Relations: {'; '.join(arrows) or 'none'}.")
     if first:
@@ -219,6 +222,7 @@ def describe_store(scope: ToolScope) -> Operation[StoreDescription]:
         text=escape_unprintable("".join(lines)),
         relations=relations,
         types=tuple(sorted(schema.types)) if schema else (),
+        fields=tuple(sorted(named - _NOT_TOLD - {type_field})),
         first=first,
         second=second,
     )
@@ -247,7 +251,7 @@ def _describe_type(name: str | None, documents: Sequence[StoredDocument], type_f
     values: dict[str, Counter[str]] = defaultdict(Counter)
     for document in documents:
         for own, value in document.metadata.items():
-            if own not in NOT_TOLD and (own != type_field or name is None):
+            if own not in _NOT_TOLD and (own != type_field or name is None):
                 for item in value if isinstance(value, list) else [value]:
                     values[own][_format_json(item)] += 1
     order = sorted(values, key=lambda own: (-sum(values[own].values()), own))[:MAX_FIELDS]

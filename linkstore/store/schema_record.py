@@ -23,7 +23,7 @@ class StoreSchema:
         return run(self._read())
 
     async def aget(self) -> Schema | None:
-        """Return the schema that the store records: see :meth:`schema`."""
+        """Return the schema that the store records: see :meth:`get`."""
         return await arun(self._read())
 
     def set(self, schema: Schema | None, mode: Mode = "strict") -> SchemaReport | None:

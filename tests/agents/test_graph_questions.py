@@ -137,7 +137,21 @@ def test_paths_are_the_shortest() -> None:
     assert list_paths(Schema(types={"A", "B"}), "A", "B") == {}
 
 
+def test_a_dense_schema_and_one_without_a_way_take_no_time() -> None:
+    dense = Schema(types={"A", "B", "C"}, relations={Relation(f"R{n}", "A", "B") for n in range(60)})
+    assert len(list_paths(dense, "A", "B")) == MAX_PATHS
+    assert list_paths(dense, "A", "C") == {}
+    far = [Relation(f"S{n}", first, second) for n in range(40) for first, second in ("AB", "BC", "CD", "DE")]
+    paths = list_paths(Schema(types=set("ABCDE"), relations=set(far)), "A", "E")
+    assert (len(paths), next(iter(paths))) == (MAX_PATHS, "S0 B S0 C S0 D S0 E")
+
+
 def test_documents_beyond_the_filter_do_not_exist(hospital) -> None:
+    hospital.add_documents([document("w3", "Ward", "Hidden ward", secret="yes")])
+    seeing = ScriptedChatModel(script=[propose(WARD), USES])
+    ask_graph(hospital, QUESTION, seeing, filter={"title": {"$ne": "Hidden ward"}})
+    assert '"version"' in json.dumps(seeing.calls[0].tools)
+    assert "secret" not in json.dumps(seeing.calls[0].tools) + seeing.calls[0].messages[0].text
     model = ScriptedChatModel(script=[propose(WARD), USES] * 2)
     reply = ask_graph(hospital, QUESTION, model, filter={"title": {"$ne": "Cardiology"}})
     assert reply.answer is None
