@@ -35,7 +35,8 @@ import linkstore.agents
 from linkstore import LinkStore
 from linkstore.agents import Budget, chat_model, graph_reader, graph_tools
 from linkstore.errors import LinkStoreError
-from linkstore.evaluate import read_corpus, with_links
+from linkstore.evaluate import read_corpus
+from linkstore.evaluate.profiling import with_links
 from linkstore.strategies import Similarity
 
 SETS = ("hotpotqa_train", "musique_train")
