@@ -61,7 +61,7 @@ def ask(
     model: str | None = None,
     facts: FactsOption = None,
     passages: Annotated[int, typer.Option(min=1)] = 5,
-    steps: Annotated[int, typer.Option(min=1)] = 40,
+    steps: Annotated[int, typer.Option(min=1)] = 8,
     tokens: Annotated[int | None, typer.Option(min=1)] = None,
     seconds: Annotated[float | None, typer.Option(min=0.001)] = None,
     rate: float | None = None,
