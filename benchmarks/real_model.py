@@ -91,7 +91,7 @@ def by_reading(first: int) -> Way:
 
     def read(store: LinkStore, question: str, model: BaseChatModel, options: argparse.Namespace) -> Row:
         budget = Budget(steps=options.steps)
-        reader = graph_reader(store, model, first=first, budget=budget)
+        reader = graph_reader(store, model, first=first, budget=budget, instructions=SHORT.strip())
         answer = reader.invoke(question)
         return {
             "text": answer.text if answer.statements else "",

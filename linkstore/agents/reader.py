@@ -108,6 +108,7 @@ def graph_reader(
     facts: LinkStore | None = None,
     first: int = FIRST_READ,
     budget: Budget | None = None,
+    instructions: str = "",
 ) -> GraphReader:
     """Make an agent that reads a store to answer a question: GraphReader.
 
@@ -123,6 +124,7 @@ def graph_reader(
         first: How many passages the first call is shown, as far as the model's context has room; 0: it only
             plans.
         budget: What a question may cost; default 8 calls of the model.
+        instructions: About the form of the answer, such as "Answer in German."; default none.
 
     Raises:
         ArgumentError: If an argument has the wrong type.
@@ -137,6 +139,7 @@ def graph_reader(
     limits = Budget() if budget is None else budget
     require(Budget, "a Budget", budget=limits)
     require_at_least(0, first=first)
+    require(str, "a string", instructions=instructions)
     model = chat_model(model) if isinstance(model, str) else model
     asked = OutputModel(model)
     if facts is not None:
@@ -149,5 +152,6 @@ def graph_reader(
         counter=counter_of(None),
         context=get_context(model),
         first=first,
+        instructions=instructions,
     )
     return GraphReader(sources)

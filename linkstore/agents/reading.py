@@ -103,6 +103,7 @@ class ReadingSources:
         counter: Counts tokens where the model does not.
         context: How many tokens a prompt and its output may have.
         first: How many passages the first call is shown; 0: it only plans.
+        instructions: About the form of the answer.
     """
 
     store: LinkStore
@@ -112,6 +113,7 @@ class ReadingSources:
     counter: TokenCounter
     context: int
     first: int = FIRST_READ
+    instructions: str = ""
 
     @property
     def room(self) -> int:
@@ -216,7 +218,9 @@ class ReadingStep:
             reading = self._select_batch(passages)
             shown = [(self.number(document.id or ""), document, self._cut(document)) for document in reading]
             texts = {document.id or "": _join_text(document) for document in [*before, *reading]}
-            messages = prompts.make_prompt(state, prompts.format_passages(shown), lines)
+            messages = prompts.make_prompt(
+                state, prompts.format_passages(shown), lines, self.sources.instructions
+            )
             choices: dict[str, Sequence[str]] = {"read": [f"P{self.number(id)}" for id in menu]}
             choices |= {"passages": [f"P{self.number(id)}" for id in texts]} if texts else {"statements": ()}
             try:
@@ -327,30 +331,39 @@ class ReadingStep:
         """Return the statements that are supported, with the chunks that they cite; count the others."""
         kept: list[ReadingStatement] = []
         for statement in statements:
-            if not self._find_problem(texts, CitedReply(statements=[statement])):
-                ids = [id for id in self._find_numbered("citations", statement.passages) if id in texts]
+            ids, _ = self._cite(statement, texts)
+            self._find_numbered("citations", statement.passages)
+            if ids:
                 kept.append(ReadingStatement(text=statement.text.strip(), chunks=ids))
         self._refuse("statements", len(statements) - len(kept))
         return kept
 
     def _find_problem(self, texts: Mapping[str, str], reply: CitedReply) -> str:
-        """Return what is wrong with the first statement that is not supported, an empty string if none is.
+        """Return what is wrong with the first statement that is not supported, an empty string if none is."""
+        return next(filter(None, (self._cite(statement, texts)[1] for statement in reply.statements)), "")
 
-        A statement cites a passage that was read, and has no name or number that it lacks. Names of the
-        question may stand in any passage that was read.
+    def _cite(self, statement: CitedStatement, texts: Mapping[str, str]) -> tuple[list[str], str]:
+        """Return the chunks that support a statement; or none, and why.
+
+        They have all names and numbers of the statement. Names of the question may stand in any passage that was
+        read. If those that the model cites lack one, the first passage that has all of them is cited: small models
+        say what stands in one passage and name another.
         """
+        question = self.state["question"]
+        if not statement.text.strip() or tokenize(statement.text) == tokenize(question):
+            return [], "a statement is empty, or repeats the question"
         all_texts = fold("\n".join(texts.values()))
-        words = self.state["question"].split()
-        asked = " ".join(word for word in words if fold(word.strip("?.,!")) in all_texts)
-        for statement in reply.statements:
-            cited = [texts[id] for id in self._find_numbered("", statement.passages) if id in texts]
-            if not statement.text.strip() or tokenize(statement.text) == tokenize(self.state["question"]):
-                return "a statement is empty, or repeats the question"
-            if not cited:
-                return "a statement names no passage that was read"
-            if missing := find_missing_name(statement.text, "\n".join([*cited, asked])):
-                return f"the passages that a statement cites do not have {missing!r}"
-        return ""
+        asked = " ".join(word for word in question.split() if fold(word.strip("?.,!")) in all_texts)
+        cited = [id for id in self._find_numbered("", statement.passages) if id in texts]
+        if not cited:
+            return [], "a statement names no passage that was read"
+        problem = ""
+        for ids in (cited, *([id] for id in texts)):
+            missing = find_missing_name(statement.text, "\n".join([*(texts[id] for id in ids), asked]))
+            if not missing:
+                return ids, ""
+            problem = problem or f"the passages that a statement cites do not have {missing!r}"
+        return [], problem
 
     def number(self, id: str) -> int:
         """Return the number of a passage, which it gets when it is first shown."""
