@@ -179,7 +179,7 @@ def read_sets(options: argparse.Namespace) -> Iterator[tuple[str, LinkStore, lis
 
 
 def words(text: str) -> list[str]:
-    """Return the words that exact match and F1 compare, as in SQuAD: without case, punctuation and articles."""
+    """Return the words that exact match and F1 compare, as in SQuAD: no case, punctuation, articles."""
     return [word for word in re.findall(r"\w+", text.lower()) if word not in ARTICLES]
 
 

@@ -45,7 +45,8 @@ class GraphReader(Runnable[str | Answer, Answer]):
 
         Raises:
             EmbeddingError: If the question is blank; the model is not called.
-            AgentError: If the model fails, or its first output is malformed twice; if the question is no string.
+            AgentError: If the model fails, or its first output is malformed twice; if the question is not a
+                string.
             BackendError: If a storage engine fails.
         """
         state = _begin(input, kwargs)
@@ -113,9 +114,9 @@ def graph_reader(
     """Make an agent that reads a store to answer a question: GraphReader.
 
     It searches, and answers in one call if the best passages have the answer. Else it reads on what the model
-    searches for or chooses: passages, their neighbours on the page, what is linked with them, and, with facts,
-    what is found by those. What was found out becomes notes, which are the answer if there is no better one. A
-    statement is kept if what it cites has its names and numbers.
+    searches for or chooses: passages, their neighbours on the page, what is linked with them, and, with
+    facts, what those lead to. What was found out becomes notes, which are the answer if there is no better
+    one. A statement is kept if what it cites has its names and numbers.
 
     Args:
         store: Holds the chunks.

@@ -5,9 +5,9 @@ and asks for the answer, or for what is missing. In the first call the passages 
 default search; later, those that the model chose or the best that are unread, beside excerpts of what else
 there is: linked passages and hits. Statements that are not the whole answer become notes.
 
-The method is a smaller form of GraphReader's (S. Li et al., 2024, https://arxiv.org/abs/2406.14550): one prompt
-takes its three decisions (what to look for, what to read, when to answer), a plan is made only of what the best
-passages lack, and the author's links are followed beside facts.
+The method is a smaller form of GraphReader's (S. Li et al., 2024, https://arxiv.org/abs/2406.14550): one
+prompt takes its three decisions (what to look for, what to read, when to answer), a plan is made only of what
+the best passages lack, and the author's links are followed beside facts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import Any, Final
+from typing import Final
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
@@ -345,9 +345,9 @@ class ReadingStep:
     def _cite(self, statement: CitedStatement, texts: Mapping[str, str]) -> tuple[list[str], str]:
         """Return the chunks that support a statement; or none, and why.
 
-        They have all names and numbers of the statement. Names of the question may stand in any passage that was
-        read. If those that the model cites lack one, the first passage that has all of them is cited: small models
-        say what stands in one passage and name another.
+        They have all names and numbers of the statement. Names of the question may stand in any passage that
+        was read. If those that the model cites lack one, the first passage that has all of them is cited: small
+        models say what stands in one passage and name another.
         """
         question = self.state["question"]
         if not statement.text.strip() or tokenize(statement.text) == tokenize(question):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict, cast, get_origin, get_type_hints
+from typing import Final, TypedDict, cast, get_origin, get_type_hints
 
 from pydantic import BaseModel, Field, field_validator
 
@@ -17,8 +17,8 @@ DEFAULT_STEPS: Final = 8
 class ActionRecord(TypedDict):
     """An action of a reading.
 
-    Keys: ``action``, what was decided, empty where something is only looked up; ``to``, the ids that it led to;
-    ``said``, the action in words.
+    Keys: ``action``, what was decided, empty where something is only looked up; ``to``, the ids that it led
+    to; ``said``, the action in words.
     """
 
     action: str
@@ -36,8 +36,8 @@ class ChunkSource(TypedDict):
 class ReadingCandidate(TypedDict):
     """A passage that may be read next.
 
-    Keys: ``score``, higher for one that was near the top of a list, or in several; ``of``, the chunk whose link
-    led to it, empty for a search; ``how``, that link in words; ``facts``, those of it that were found.
+    Keys: ``score``, higher for one that was near the top of a list, or in several; ``of``, the chunk whose
+    link led to it, empty for a search; ``how``, that link in words; ``facts``, those of it that were found.
     """
 
     score: float
