@@ -346,8 +346,8 @@ class ReadingStep:
         """Return the chunks that support a statement; or none, and why.
 
         They have all names and numbers of the statement. Names of the question may stand in any passage that
-        was read. If those that the model cites lack one, the first passage that has all of them is cited: small
-        models say what stands in one passage and name another.
+        was read. If those that the model cites lack one, the first passage that has all of them is cited:
+        small models say what stands in one passage and name another.
         """
         question = self.state["question"]
         if not statement.text.strip() or tokenize(statement.text) == tokenize(question):

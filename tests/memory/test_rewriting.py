@@ -57,7 +57,7 @@ def test_names_of_the_last_turn_and_the_knowledge_may_be_added(question, rewritt
         ("Where is it from?", "Where is sencha from " + "Japan green tea farmers Uji " * 6 + "?"),
         ("What is the capital of France?", "What is the capital?"),
     ],
-    ids=["prompt", "new words", "answer", "several", "other", "of an earlier turn", "invented", "long", "dropped"],
+    ids=["prompt", "new words", "answer", "several", "other", "earlier", "invented", "long", "dropped"],
 )
 def test_what_is_another_question_is_not_used(question, rewritten):
     assert rewrite(question, said(rewritten)) == question
