@@ -149,7 +149,8 @@ class CitedStatement(Action):
     """A sentence of the answer, and what it rests on."""
 
     text: str = Field(
-        max_length=LONGEST_STATEMENT, description="The answer in a few words, or one or two sentences."
+        max_length=LONGEST_STATEMENT,
+        description="The name, number, date or short phrase that answers; sentences only where it takes them.",
     )
     passages: list[str] = Field(
         default_factory=list,
@@ -165,7 +166,7 @@ class CitedReply(Action):
     statements: list[CitedStatement] = Field(
         default_factory=list,
         max_length=5,
-        description="The answer, the direct answer first; empty if the passages do not have it.",
+        description="The direct answer, each part of it; empty if the passages do not have it.",
     )
     answered: bool = Field(
         default=False, description="True if the statements are the whole answer, else false."
