@@ -150,7 +150,7 @@ class CitedStatement(Action):
 
     text: str = Field(
         max_length=LONGEST_STATEMENT,
-        description="The name, number, date or short phrase that answers; sentences only where it takes them.",
+        description="The name, number, date or short phrase that answers; sentences only where needed.",
     )
     passages: list[str] = Field(
         default_factory=list,
