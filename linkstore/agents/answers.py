@@ -62,7 +62,8 @@ class Answer:
         question: As it was asked.
         outcome: ``answered``; ``partly``, if something is missing; ``not in the sources``, if no statement is
             left that the passages which it cites can have said; empty while a reading is not at its end.
-        statements: The answer, each part with what it rests on; empty if it is not in the sources.
+        statements: The answer, each part with what it rests on; empty if it is not in the sources. While a
+            reading is not at its end, what was found out until now.
         stopped: The budget that ended the exploration early: ``steps``, ``tokens``, ``seconds``, or empty.
             The statements are then what was found out until then.
         searched: What was searched for, in order: the question first.
@@ -195,6 +196,6 @@ def make_answer(state: Reading) -> Answer:
             text=statement["text"],
             citations=tuple(Citation(id=id, **state["citable"][id]) for id in statement["chunks"]),
         )
-        for statement in state["statements"]
+        for statement in state["statements"] or state["notes"]
     )
     return Answer(**values, reading=state)

@@ -1,4 +1,4 @@
-"""The lookup of a reader: chunks linked with those that it reads."""
+"""The lookup of a reader: chunks linked with the ones that it reads."""
 
 from __future__ import annotations
 

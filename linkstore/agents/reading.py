@@ -62,6 +62,7 @@ _LOG: Final = logging.getLogger("linkstore.reader")
 FIRST_READ: Final = 5
 """Passages that the first call is shown, the best by the search."""
 READ_AT_ONCE: Final = 5
+"""Passages that are read where the model chose none, the best by the searches."""
 OUTPUT_TOKENS: Final = 1_024
 """Tokens of the context that are kept for the output."""
 TASK_TOKENS: Final = 900
@@ -89,6 +90,8 @@ RANK_OFFSET: Final = 5
 """The n-th of a list counts 1 / (n + 5)."""
 _NUMBER: Final = re.compile(r"[\[\]\s]|(?<!\w)P(?=\d)", re.IGNORECASE)
 """What may stand around the digits of a number."""
+_NUMBERS: Final = re.compile(r"\s*\[P\d+(?:[,;\s]+P\d+)*\]", re.IGNORECASE)
+"""Numbers of passages within a statement, as the notes have them behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +138,9 @@ def take_step(sources: ReadingSources, before: Reading) -> Operation[Reading]:
     """
     step = ReadingStep(sources, before)
     yield from step.search()
-    reading = yield from step.load(step.select_passages())
-    if not reading and step.state["candidates"]:
-        reading = yield from step.load(step.rank_candidates()[:READ_AT_ONCE])  # what was chosen is gone
+    reading: list[Document] = []
+    while not reading and (chosen := step.select_passages()):
+        reading = yield from step.load(chosen)  # what is gone is no candidate any more
     if reading or not (step.state["steps"] or sources.first):
         yield from step.read(reading)
     else:
@@ -178,7 +181,9 @@ class ReadingStep:
             hits = yield from request(Call(facts.search, facts.asearch, (query,), {"k": SHOWN_HITS}))
             texts: dict[str, list[str]] = {}
             for hit in hits:
-                texts.setdefault(str(hit.document.metadata[CHUNK_KEY]), []).append(hit.document.page_content)
+                if (chunk := hit.document.metadata.get(CHUNK_KEY)) is None:
+                    raise AgentError(f"{hit.document.id!r} is no fact; pass the store that index_facts wrote")
+                texts.setdefault(str(chunk), []).append(hit.document.page_content)
             stored = yield from call_plan(store.backend, select_stored(texts))
             self._add_candidates(((id, "", "") for id in texts if id in stored), weight * BY_FACTS)
             for id in stored:
@@ -186,10 +191,10 @@ class ReadingStep:
                     candidate["facts"] = list(dict.fromkeys([*candidate["facts"], *texts[id]]))
 
     def select_passages(self) -> list[str]:
-        """Return the ids of the passages to read: those that the model chose, else the best candidates."""
+        """Return the ids of the passages to read: the choice of the model, else the best candidates."""
         wanted, self.state["wanted"] = self.state["wanted"], []
         most = READ_AT_ONCE if self.state["steps"] else self.sources.first
-        return (wanted or self.rank_candidates())[:most]
+        return wanted or self.rank_candidates()[:most]
 
     def rank_candidates(self) -> list[str]:
         """Return the ids of the passages that may be read, the best first."""
@@ -197,25 +202,26 @@ class ReadingStep:
         return sorted(candidates, key=lambda id: -candidates[id]["score"])
 
     def load(self, ids: Sequence[str]) -> Operation[list[Document]]:
-        """Return the documents with these ids in order, without those that are gone."""
+        """Return the documents with these ids in order, as far as they are there."""
         store = self.sources.store
         documents = yield from call(store.get_by_ids, store.aget_by_ids, list(ids))
         place = {id: at for at, id in enumerate(ids)}
         for id in place.keys() - {document.id for document in documents}:
-            self.state["candidates"].pop(id, None)
-            self._record("", [], f"{id!r} is gone")
+            if self.state["candidates"].pop(id, None) is not None:
+                self._record("", [], f"{id!r} is gone")
         return sorted(documents, key=lambda document: place[document.id or ""])
 
     def read(self, passages: Sequence[Document]) -> Operation[None]:
         """Have the model read as many of the passages as there is room for, and take up what it says."""
-        state = self.state
+        state, reading = self.state, self._select_batch(passages)
+        later = [document.id or "" for document in passages[len(reading) :]]
         linked: Sequence[str] = ()
         if state["steps"]:
-            linked = yield from self._look_up_links(passages)
+            linked = yield from self._look_up_links(reading)
         before = yield from self.load(state["read"])
-        menu, lines = yield from self._list_candidates(passages, linked)
+        menu, lines = yield from self._list_candidates(reading, [*later, *linked])
         while True:
-            reading = self._select_batch(passages)
+            reading = self._select_batch(reading)
             shown = [(self.number(document.id or ""), document, self._cut(document)) for document in reading]
             texts = {document.id or "": _join_text(document) for document in [*before, *reading]}
             messages = prompts.make_prompt(
@@ -235,7 +241,7 @@ class ReadingStep:
             self.conclude(f"the budget of {state['stopped']} was used up")
         elif isinstance(reply, MalformedOutput):
             if not state["notes"]:
-                raise AgentError(f"the model's output was malformed {TRIES} times: {reply.problem}")
+                raise AgentError(f"the model's output was malformed: {reply.problem}")
             self.conclude("the model's output was malformed")
         else:
             for document in reading:
@@ -254,6 +260,7 @@ class ReadingStep:
         asked = add_fields(messages, CitedReply, choices)
         state["stopped"] = self._find_limit(asked)
         if not state["stopped"]:
+            _LOG.info("waits for the model")
             seconds = math.inf if sources.budget.seconds is None else sources.budget.seconds - self.seconds()
             try:
                 [reply] = yield from sources.model.request(
@@ -295,7 +302,7 @@ class ReadingStep:
         return ""
 
     def _take_up(self, reply: CitedReply, texts: Mapping[str, str], read: Sequence[str]) -> None:
-        """Take up what the model says: end, or note what it found out and go on."""
+        """Take up a reply: end, or note its statements and go on."""
         state = self.state
         kept = self._keep_statements(reply.statements, texts)
         whole = reply.answered and len(kept) == len(reply.statements)
@@ -328,18 +335,18 @@ class ReadingStep:
     def _keep_statements(
         self, statements: Sequence[CitedStatement], texts: Mapping[str, str]
     ) -> list[ReadingStatement]:
-        """Return the statements that are supported, with the chunks that they cite; count the others."""
+        """Return the supported statements with the chunks that they cite, and count the others."""
         kept: list[ReadingStatement] = []
         for statement in statements:
             ids, _ = self._cite(statement, texts)
             self._find_numbered("citations", statement.passages)
             if ids:
-                kept.append(ReadingStatement(text=statement.text.strip(), chunks=ids))
+                kept.append(ReadingStatement(text=_strip_numbers(statement.text), chunks=ids))
         self._refuse("statements", len(statements) - len(kept))
         return kept
 
     def _find_problem(self, texts: Mapping[str, str], reply: CitedReply) -> str:
-        """Return what is wrong with the first statement that is not supported, an empty string if none is."""
+        """Return the problem of the first unsupported statement, an empty string without one."""
         return next(filter(None, (self._cite(statement, texts)[1] for statement in reply.statements)), "")
 
     def _cite(self, statement: CitedStatement, texts: Mapping[str, str]) -> tuple[list[str], str]:
@@ -349,8 +356,8 @@ class ReadingStep:
         was read. If those that the model cites lack one, the first passage that has all of them is cited:
         small models say what stands in one passage and name another.
         """
-        question = self.state["question"]
-        if not statement.text.strip() or tokenize(statement.text) == tokenize(question):
+        text, question = _strip_numbers(statement.text), self.state["question"]
+        if not text or tokenize(text) == tokenize(question):
             return [], "a statement is empty, or repeats the question"
         all_texts = fold("\n".join(texts.values()))
         asked = " ".join(word for word in question.split() if fold(word.strip("?.,!")) in all_texts)
@@ -359,7 +366,7 @@ class ReadingStep:
             return [], "a statement names no passage that was read"
         problem = ""
         for ids in (cited, *([id] for id in texts)):
-            missing = find_missing_name(statement.text, "\n".join([*(texts[id] for id in ids), asked]))
+            missing = find_missing_name(text, "\n".join([*(texts[id] for id in ids), asked]))
             if not missing:
                 return ids, ""
             problem = problem or f"the passages that a statement cites do not have {missing!r}"
@@ -395,16 +402,21 @@ class ReadingStep:
         return beside + [chunk.id for chunk in linked if not chunk.beside][:SHOWN_LINKED]
 
     def _list_candidates(
-        self, passages: Sequence[Document], linked: Sequence[str]
+        self, passages: Sequence[Document], beside: Sequence[str]
     ) -> Operation[tuple[list[str], list[str]]]:
-        """Return the ids of passages to choose from after the first call, and a line for each."""
+        """Return the ids of passages to choose from after the first call, and a line for each.
+
+        Args:
+            passages: Those that are read now.
+            beside: Ids of passages that are shown beside the best candidates.
+        """
         state = self.state
         if not state["steps"]:
             return [], []
         reading = {document.id for document in passages}
         ranked = [id for id in self.rank_candidates() if id not in reading][:SHOWN_CANDIDATES]
-        wanted = dict.fromkeys([*ranked, *(id for id in linked if id in state["candidates"])])
-        documents = yield from self.load([id for id in wanted if id not in reading])
+        others = [id for id in beside if id in state["candidates"] and id not in reading]
+        documents = yield from self.load(list(dict.fromkeys([*ranked, *others])))
         lines = []
         for document in documents:
             candidate = state["candidates"][document.id or ""]
@@ -434,7 +446,8 @@ class ReadingStep:
     def _mark_as_read(self, document: Document) -> None:
         id, url = document.id or "", document.metadata.get("url")
         candidate = self.state["candidates"].pop(id, None)
-        self.state["ways"][id] = candidate["of"] if candidate is not None else ""
+        way = candidate["of"] if candidate is not None else ""
+        self.state["ways"][id] = way if way in self.state["read"] else ""
         self.state["read"].append(id)
         title = ", ".join(read_place(document.metadata))
         self.state["citable"][id] = ChunkSource(url=url if isinstance(url, str) else "", title=title)
@@ -455,7 +468,7 @@ class ReadingStep:
                 new.append(id)
             candidates[id]["score"] += weight / (rank + RANK_OFFSET)
             if how and not candidates[id]["how"]:
-                candidates[id] |= {"of": of, "how": how}
+                candidates[id]["of"], candidates[id]["how"] = of, how
         return new
 
     def _refuse(self, sort: str, count: int) -> None:
@@ -466,6 +479,11 @@ class ReadingStep:
         led = f"{said}: {action} {', '.join(to)}".rstrip() if action else said
         _LOG.info("%s", led)
         self.state["actions"].append(ActionRecord(action=action, to=list(to), said=led))
+
+
+def _strip_numbers(text: str) -> str:
+    """Return a statement without the numbers of passages that some models repeat in it."""
+    return _NUMBERS.sub("", text).strip()
 
 
 def _join_text(document: Document) -> str:
