@@ -27,7 +27,7 @@ from linkstore.core.documents import PageDocuments
 from linkstore.core.processes import infrequent_gc
 from linkstore.embeddings import get_embedding
 from linkstore.ingest import FolderSource
-from linkstore.ingest.documents import Linkers, make_page_documents
+from linkstore.ingest.documents import Linkers
 from linkstore.ingest.html.pages import decode_page, parse_page
 from linkstore.ingest.pipeline import DEFAULT_LINKS, batch_pages
 from linkstore.ingest.source import SourcePage
@@ -121,7 +121,7 @@ def _read(site: Path, page: SourcePage, linkers: Linkers, spent: Seconds) -> Pag
             chunks = page.read()
         own[CUTTING] -= own[PARSING]
         with _counted(own, "find links"):
-            documents = make_page_documents(chunks, linkers)
+            documents = linkers.make_documents(chunks)
     for stage, seconds in own.items():
         spent[stage] = spent.get(stage, 0.0) + seconds
     return PageDocuments(url=page.url, digest=page.digest, documents=documents)
