@@ -21,7 +21,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "find_doubt",
     ),
     "linkstore.agents.graph_questions": ("MAX_PATHS", "aask_graph", "list_paths"),
-    "linkstore.agents.lookups": ("FoundFacts",),
     "linkstore.agents.mcp_server": (
         "PROMPT_NAME",
         "StoreServer",
@@ -43,15 +42,11 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "make_json_schema",
         "read_output",
     ),
-    "linkstore.agents.prompts": (
-        "FIRST_TASK",
-        "READ_TASK",
-    ),
+    "linkstore.agents.prompts": ("TASK",),
     "linkstore.agents.reader": ("chat_model",),
     "linkstore.agents.state": (
-        "CitedAnswer",
+        "CitedReply",
         "CitedStatement",
-        "Decision",
     ),
     "linkstore.agents.tool_answers": ("ToolScope",),
     "linkstore.agents.tools": (
