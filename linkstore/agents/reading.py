@@ -387,18 +387,21 @@ class ReadingStep:
         return list(dict.fromkeys(id for id in chosen if id is not None))
 
     def _look_up_links(self, passages: Sequence[Document]) -> Operation[list[str]]:
-        """Add what is linked with passages to the candidates, and return some of it to show."""
+        """Add what is linked with passages to the candidates, and return some of it to show.
+
+        The passages of the first call are followed here too: it is shown no candidates.
+        """
         state, store = self.state, self.sources.store
         # The notes name what is looked for now, which a question of several steps may not.
         looked_for = " ".join([state["question"], *(note["text"] for note in state["notes"][-1:])])
         vector = yield from call(store.embeddings.embed_query, store.embeddings.aembed_query, looked_for)
         ids = [document.id or "" for document in passages]
-        plan = find_linked(ids, normalize_vector(vector), state["read"], SHOWN_HITS)
+        plan = find_linked([*ids, *state["read"]], normalize_vector(vector), (), SHOWN_HITS)
         linked = yield from call_plan(store.backend, plan)
         ways = ((chunk.id, chunk.of, f"{chunk.how} P{self.number(chunk.of)}") for chunk in linked)
         new = self._add_candidates(ways, LINKED)
         self._record("", [], f"looked at links: {format_count(len(new), 'new passage')}")
-        beside = [chunk.id for chunk in linked if chunk.beside]
+        beside = [chunk.id for chunk in linked if chunk.beside and chunk.of in ids]
         return beside + [chunk.id for chunk in linked if not chunk.beside][:SHOWN_LINKED]
 
     def _list_candidates(
