@@ -8,29 +8,30 @@ document has the highest score, then the smallest id of that document, then the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import chain, count
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
-from langchain_core.documents import Document
 
 from linkstore.core import plans
 from linkstore.core.arguments import MAX_SETTING
 from linkstore.core.arrays import Floats, Ints, is_member, sort_unique
 from linkstore.core.display import format_count
+from linkstore.core.documents import make_document
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.hits import Hit, Hits, Path, PathStep
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import Plan, number_equals, rank_refs
 from linkstore.strategies.base import Question, Strategy, Traversing
-from linkstore.strategies.traversal import NO_EDGES, NO_REFS, QUERY, Edges, Trail
+from linkstore.strategies.traversal import QUERY, Edges, Trail
 
 RankedT = TypeVar("RankedT", plans.Candidates, plans.LexicalMatches)
 SECTION_KINDS: Final = frozenset({"section"})
 """The kind of link that names a chunk by its page and section: ``/guide#install``."""
 PAGE_LOOKUP_FACTOR: Final = 4
 """Pages are looked up for this many times ``k`` documents, then for this many times more, and so on."""
+
+_PLAIN_FIELDS: Final = 3
 
 Tag = tuple[str, str]
 LinkData = Mapping[str, Any] | None
@@ -172,8 +173,7 @@ def report_none_returned(trail: Trail, strategy: Strategy, wanted: str = "result
     return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(strategy))
 
 
-@dataclass(frozen=True, slots=True)
-class HitArrival:
+class HitArrival(NamedTuple):
     """How a document was reached: from a position of the trail, by a kind and a tag."""
 
     source: int
@@ -187,27 +187,26 @@ def find_arrivals(trail: Trail, positions: Ints) -> Plan[dict[int, HitArrival]]:
     Plain seeds have no entry.
     """
     arrivals: dict[int, HitArrival] = {}
-    edges = Edges.concatenate(trail.edges or [NO_EDGES])
-    wanted = sort_unique(positions) if len(edges) else NO_REFS
-    while len(wanted):
-        leading = _select_best(trail, edges.take(is_member(edges.target, wanted)))
-        if not len(leading):
-            break
-        chosen = yield from _choose_arrivals(trail, leading)
-        arrivals.update(chosen)
-        sources = {arrival.source for arrival in chosen.values()} - arrivals.keys() - {QUERY}
-        wanted = np.array(sorted(sources), dtype=np.int64)
+    wanted = np.zeros(len(trail) + 1, dtype=np.bool_)  # the last one stands for what is not in the trail
+    wanted[positions] = True
+    for edges in reversed(trail.edges):  # links lead to documents that were added later
+        rows = np.flatnonzero(wanted[edges.target])
+        if len(rows):
+            chosen = yield from _choose_arrivals(trail, edges.take(_select_best(trail, edges, rows)))
+            wanted[[arrival.source for arrival in chosen.values() if arrival.source != QUERY]] = True
+            arrivals |= chosen
     return arrivals
 
 
-def _select_best(trail: Trail, edges: Edges) -> Edges:
-    """Return the edges that give each target the highest weight, from the best scored document before."""
-    weight = edges.path_weight
-    score = np.where(edges.source == QUERY, np.float32(0), trail.score[edges.source])
-    order = np.lexsort((-score, -weight, edges.target))
-    target, weight, score = edges.target[order], weight[order], score[order]
+def _select_best(trail: Trail, edges: Edges, rows: Ints) -> Ints:
+    """Return the rows that give each target the highest weight, from the best scored document before."""
+    source, target = edges.source[rows], edges.target[rows]
+    weight = edges.strength[rows] * edges.weight[rows]
+    score = np.where(source == QUERY, np.float32(0), trail.score[source])
+    order = np.lexsort((-score, -weight, target))
+    target, weight, score = target[order], weight[order], score[order]
     first = np.searchsorted(target, target)
-    return edges.take(order[(weight == weight[first]) & (score == score[first])])
+    return rows[order[(weight == weight[first]) & (score == score[first])]]
 
 
 def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, HitArrival]]:
@@ -240,34 +239,36 @@ class LinkTexts:
     def __init__(self, documents: Mapping[int, plans.StoredDocument], question: Question) -> None:
         self._documents = documents
         self._condition = question.link_filter
-        labels = {(link.kind, link.tag): link.label for link in question.links if link.label}
-        data = _collect_data(question.links, EVERYTHING)
-        self._read: dict[int, tuple[Mapping[Tag, str], Mapping[Tag, LinkData]]] = {QUERY: (labels, data)}
+        self._written = {QUERY: [link.to_dict() for link in question.links]}
+        self._data = {QUERY: _collect_data(question.links, EVERYTHING)}
 
     def label(self, link: Tag, *ends: int) -> str | None:
         """Return the label of a link, as the first of its ends has it that has one."""
-        return next((label for end in ends if (label := self._read_links(end)[0].get(link))), None)
+        kind, tag = link
+        for end in ends:
+            for written in self._read_links(end):
+                if written["tag"] == tag and written["kind"] == kind and written.get("label"):
+                    label: str = written["label"]
+                    return label
+        return None
 
     def data(self, link: Tag, *ends: int) -> LinkData:
         """Return the data of a link, as the first of its ends has it from which the link leads out."""
-        return next((data[link] for end in ends if link in (data := self._read_links(end)[1])), None)
+        for end in ends:
+            if end not in self._data:
+                has_data = any(written.get("data") for written in self._read_links(end))
+                links = parse_links(self._documents[end].metadata) if has_data else ()
+                self._data[end] = _collect_data(links, self._condition)
+            if link in self._data[end]:
+                return self._data[end][link]
+        return None
 
-    def _read_links(self, position: int) -> tuple[Mapping[Tag, str], Mapping[Tag, LinkData]]:
-        """Return the labels and the data of a document's links."""
-        if position not in self._read:
-            metadata = self._documents[position].metadata
-            labels: dict[Tag, str] = {}
-            data: dict[Tag, LinkData] = {}
-            has_data = False
-            for link in metadata.get(LINKS_KEY) or ():
-                if link.get("label"):
-                    labels.setdefault((link["kind"], link["tag"]), link["label"])
-                if link.get("data"):
-                    has_data = True
-            if has_data:
-                data = _collect_data(parse_links({LINKS_KEY: metadata[LINKS_KEY]}), self._condition)
-            self._read[position] = labels, data
-        return self._read[position]
+    def _read_links(self, end: int) -> list[dict[str, Any]]:
+        """Return the links of a document, without those of kind, tag and direction alone."""
+        if end not in self._written:
+            links = self._documents[end].metadata.get(LINKS_KEY) or ()
+            self._written[end] = [link for link in links if len(link) > _PLAIN_FIELDS]
+        return self._written[end]
 
 
 def _collect_data(links: Iterable[Link], condition: Condition) -> dict[Tag, LinkData]:
@@ -344,7 +345,7 @@ def make_hits(
     ):
         document, path = documents[at], paths[at]
         hit = Hit(
-            document=Document(id=document.id, page_content=document.text, metadata=document.metadata),
+            document=make_document(document.id, document.text, document.metadata),
             score=score,
             similarity=alike,
             depth=len(path) - 1,

@@ -294,7 +294,7 @@ class Trail:
         """Append documents, and return their positions in the trail.
 
         Args:
-            found: The documents reached. Of their edges, those are kept that lead to one of them.
+            found: The documents reached. Edges that lead elsewhere get the target -1.
             depth: The number of hops.
         """
         positions = np.arange(len(self.refs), len(self.refs) + len(found.refs))
@@ -303,11 +303,10 @@ class Trail:
         self.weight = np.concatenate((self.weight, found.weight))
         self.score = np.concatenate((self.score, found.score))
         self.depth = np.concatenate((self.depth, np.full(len(positions), depth)))
-        if len(found.edges):
+        if len(found) and len(found.edges):
             order = np.argsort(found.refs)
             at = find_positions(found.edges.target, found.refs[order])
-            leading = found.edges.take(at >= 0)
-            self.edges.append(replace(leading, target=positions[order[at[at >= 0]]]))
+            self.edges.append(replace(found.edges, target=np.where(at < 0, -1, positions[order[at]])))
         return positions
 
     def cut(self, reason: str, count: int, depth: int | None, detail: str) -> None:
