@@ -24,7 +24,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 import numpy as np
 
-from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.arrays import Bools, Floats, Ints, mark_first
 from linkstore.core.filters import EVERYTHING, Condition
 
 A = TypeVar("A")
@@ -305,7 +305,10 @@ def select_by_group(groups: Ints, scores: Floats, take: int, ids: Callable[[Ints
         ids: Looks up the ids of positions.
     """
     order = finish_ranking(rank_by_group(groups, scores), ids)
-    return order[number_equals(groups[order]) < take]
+    ordered = groups[order]
+    kept = np.ones(len(order), dtype=np.bool_)
+    np.not_equal(ordered[take:], ordered[: max(0, len(order) - take)], out=kept[take:])
+    return order[kept]
 
 
 def finish_ranking(asking: Ranking, ids: Callable[[Ints], list[str]]) -> Ints:
@@ -343,8 +346,7 @@ def mark_ties(ordered: Floats | Ints) -> Bools:
 def number_equals(ordered: Ints) -> Ints:
     """Return (n,) the place of each entry, from 0, among its equals, which stand side by side."""
     at = np.arange(len(ordered))
-    starts = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
-    return at - np.maximum.accumulate(np.where(starts, at, 0))
+    return at - np.maximum.accumulate(np.where(mark_first(ordered), at, 0))
 
 
 def _sort_keys(keys: Ints, most: int) -> tuple[Ints, Ints]:

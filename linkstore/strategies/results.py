@@ -32,6 +32,7 @@ PAGE_LOOKUP_FACTOR: Final = 4
 """Pages are looked up for this many times ``k`` documents, then for this many times more, and so on."""
 
 _PLAIN_FIELDS: Final = 3
+"""A stored link with no more fields has neither a label nor data."""
 
 Tag = tuple[str, str]
 LinkData = Mapping[str, Any] | None
@@ -206,7 +207,8 @@ def _select_best(trail: Trail, edges: Edges, rows: Ints) -> Ints:
     order = np.lexsort((-score, -weight, target))
     target, weight, score = target[order], weight[order], score[order]
     first = np.searchsorted(target, target)
-    return rows[order[(weight == weight[first]) & (score == score[first])]]
+    best: Ints = rows[order[(weight == weight[first]) & (score == score[first])]]
+    return best
 
 
 def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, HitArrival]]:
@@ -237,38 +239,33 @@ class LinkTexts:
     """
 
     def __init__(self, documents: Mapping[int, plans.StoredDocument], question: Question) -> None:
-        self._documents = documents
-        self._condition = question.link_filter
-        self._written = {QUERY: [link.to_dict() for link in question.links]}
-        self._data = {QUERY: _collect_data(question.links, EVERYTHING)}
+        written = [
+            (end, link)
+            for end, document in documents.items()
+            for link in document.metadata.get(LINKS_KEY) or ()
+            if len(link) > _PLAIN_FIELDS
+        ]
+        self._labels: dict[tuple[int, Tag], str] = {
+            (end, (link["kind"], link["tag"])): link["label"]
+            for end, link in reversed(written)  # of several labels, the first one stays
+            if link.get("label")
+        }
+        self._data: dict[int, dict[Tag, LinkData]] = {
+            end: _collect_data(parse_links(documents[end].metadata), question.link_filter)
+            for end in dict.fromkeys(end for end, link in written if link.get("data"))
+        }
+        if question.links:
+            own = ((link.kind, link.tag, link.label) for link in question.links)
+            self._labels |= {(QUERY, (kind, tag)): label for kind, tag, label in own if label}
+            self._data[QUERY] = _collect_data(question.links, EVERYTHING)
 
     def label(self, link: Tag, *ends: int) -> str | None:
         """Return the label of a link, as the first of its ends has it that has one."""
-        kind, tag = link
-        for end in ends:
-            for written in self._read_links(end):
-                if written["tag"] == tag and written["kind"] == kind and written.get("label"):
-                    label: str = written["label"]
-                    return label
-        return None
+        return next((label for end in ends if (label := self._labels.get((end, link)))), None)
 
     def data(self, link: Tag, *ends: int) -> LinkData:
         """Return the data of a link, as the first of its ends has it from which the link leads out."""
-        for end in ends:
-            if end not in self._data:
-                has_data = any(written.get("data") for written in self._read_links(end))
-                links = parse_links(self._documents[end].metadata) if has_data else ()
-                self._data[end] = _collect_data(links, self._condition)
-            if link in self._data[end]:
-                return self._data[end][link]
-        return None
-
-    def _read_links(self, end: int) -> list[dict[str, Any]]:
-        """Return the links of a document, without those of kind, tag and direction alone."""
-        if end not in self._written:
-            links = self._documents[end].metadata.get(LINKS_KEY) or ()
-            self._written[end] = [link for link in links if len(link) > _PLAIN_FIELDS]
-        return self._written[end]
+        return next((self._data[end][link] for end in ends if link in self._data.get(end, ())), None)
 
 
 def _collect_data(links: Iterable[Link], condition: Condition) -> dict[Tag, LinkData]:

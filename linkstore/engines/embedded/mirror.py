@@ -179,6 +179,32 @@ class SortedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupSpans:
+    """Where the entries of some groups are.
+
+    Args:
+        runs: For each run its entries, where those of each group (g,) start, and how many (g,) there are.
+    """
+
+    runs: tuple[tuple[Array, Ints, Ints], ...]
+
+    @property
+    def sizes(self) -> Ints:
+        """How many entries each group (g,) has."""
+        sizes: Ints = np.sum([counts for _, _, counts in self.runs], axis=0)
+        return sizes
+
+    def gather(self, chosen: Ints, most: int = _MOST_ENTRIES) -> tuple[Ints, Ints]:
+        """Return at most ``most`` entries per chosen group and run: positions of groups, and the entries."""
+        owners, gathered = [], []
+        for entries, starts, counts in self.runs:
+            taken = np.minimum(counts[chosen], most)
+            owners.append(np.repeat(chosen, taken))
+            gathered.append(entries[expand_ranges(starts[chosen], taken)])
+        return np.concatenate(owners), np.concatenate(gathered).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
 class LinkSide:
     """One side of all links.
 
@@ -197,22 +223,9 @@ class LinkSide:
             runs = (*runs[:-2], runs[-2].merge(runs[-1]))
         return LinkSide(self.weight.extend(weight), runs)
 
-    def counts(self, groups: Ints) -> Ints:
-        """Count the entries of each group (g,)."""
-        total = np.zeros(len(groups), dtype=np.int64)
-        for run in self.runs:
-            total += run.spans(groups)[1]
-        return total
-
-    def gather(self, groups: Ints, most: int = _MOST_ENTRIES) -> tuple[Ints, Ints]:
-        """Return at most ``most`` entries per group and run: positions in ``groups``, and the entries."""
-        owners, entries = [], []
-        for run in self.runs:
-            starts, counts = run.spans(groups)
-            counts = np.minimum(counts, most)
-            owners.append(np.repeat(np.arange(len(groups)), counts))
-            entries.append(run.entries[expand_ranges(starts, counts)])
-        return np.concatenate(owners), np.concatenate(entries).astype(np.int64)
+    def find(self, groups: Ints) -> GroupSpans:
+        """Find the entries of each group (g,)."""
+        return GroupSpans(tuple((run.entries, *run.spans(groups)) for run in self.runs))
 
 
 def _sort_entries(weight: Array, group: Array, first: int) -> SortedRun:
