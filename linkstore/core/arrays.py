@@ -144,6 +144,15 @@ def sort_unique(keys: Ints) -> Ints:
     return ordered[mark_first(ordered)]
 
 
+def find_distinct(keys: Ints) -> tuple[Ints, Ints]:
+    """Return the different values of ``keys``, none negative, ascending, and the position of each key there."""
+    if len(keys) and keys.max() < 8 * len(keys):
+        seen = np.zeros(int(keys.max()) + 1, dtype=np.bool_)
+        seen[keys] = True
+        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]
+    return np.unique(keys, return_inverse=True)
+
+
 def is_member(keys: Ints, some: Ints) -> Bools:
     """Mark the ``keys`` (n,) that are among ``some``, a short array."""
     if not len(some) or not len(keys):

@@ -6,7 +6,15 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities, is_member, sort_unique
+from linkstore.core.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    cosine_similarities,
+    find_distinct,
+    is_member,
+    sort_unique,
+)
 from linkstore.core.filters import Condition
 from linkstore.core.plans import (
     Candidates,
@@ -124,7 +132,7 @@ class EmbeddedReader(Reader):
         if vector is None:
             return np.zeros(len(rows), np.float32)
         if self._compared is None or self._compared[0] is not vector:
-            once, where = _find_distinct(rows)
+            once, where = find_distinct(rows)
             if _ALL_SHARE * len(once) < len(self._mirror.keys):
                 return cosine_similarities(self._mirror.vectors.take(once), vector)[where]
         return self._compare(vector)[rows]
@@ -321,15 +329,6 @@ class EmbeddedReader(Reader):
             return [
                 StoredDocument(id=id, text=text, metadata=read_metadata(*data)) for id, text, *data in rows
             ]
-
-
-def _find_distinct(rows: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct rows, and the position of each given row among them."""
-    if len(rows) and rows.max() < 8 * len(rows):
-        seen = np.zeros(int(rows.max()) + 1, dtype=np.bool_)
-        seen[rows] = True
-        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[rows]
-    return np.unique(rows, return_inverse=True)
 
 
 def read_links(view: StoreView) -> StoredLinks:
