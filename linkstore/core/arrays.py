@@ -7,7 +7,7 @@ score or about a tie. Vectors are stored at unit length; cosine is then a dot pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from linkstore.errors import DocumentError, EmbeddingError
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+_INTEGER_BITS: Final = 63
+"""Bits of a non-negative int64."""
 
 
 def as_matrix(vectors: Any) -> Floats:
@@ -142,6 +144,20 @@ def sort_unique(keys: Ints) -> Ints:
     """Return the different values of ``keys``, ascending; np.unique takes three times as long for a few."""
     ordered = np.sort(keys)
     return ordered[mark_first(ordered)]
+
+
+def sort_integers(keys: Ints, most: int) -> tuple[Ints, Ints]:
+    """Return the order of keys from 0 to ``most``, and the sorted keys.
+
+    Where the position fits into the key as well, sorting the numbers themselves is several times faster
+    than sorting positions by them.
+    """
+    bits = len(keys).bit_length()
+    if most.bit_length() + bits > _INTEGER_BITS:
+        order = np.argsort(keys)
+        return order, keys[order]
+    packed = np.sort((keys << bits) | np.arange(len(keys)))
+    return packed & ((1 << bits) - 1), packed >> bits
 
 
 def find_distinct(keys: Ints) -> tuple[Ints, Ints]:

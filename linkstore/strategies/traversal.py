@@ -22,13 +22,14 @@ from linkstore.core.arrays import (
     damp_similarity,
     find_positions,
     join_equal,
+    mark_first,
     sort_unique,
 )
 from linkstore.core.calls import observe_plan
 from linkstore.core.display import format_count
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.hits import Cut
-from linkstore.core.plans import Plan, Side, number_equals, rank_refs
+from linkstore.core.plans import Plan, Side, rank_refs, sort_by_group
 from linkstore.errors import StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
 
@@ -266,8 +267,8 @@ class FoundDocuments:
     def from_edges(cls, edges: Edges) -> FoundDocuments:
         """Return the documents that edges lead to, each once, with the weight of its best path, ascending."""
         weight = edges.path_weight
-        order = np.lexsort((-weight, edges.target))
-        best = order[number_equals(edges.target[order]) == 0]
+        order, keys = sort_by_group(edges.target, weight)
+        best = order[mark_first(keys >> 32)]
         return cls(
             refs=edges.target[best], similarity=edges.similarity[best], weight=weight[best], edges=edges
         )

@@ -133,6 +133,11 @@ class Column:
         """Return the position of each value in an ascending column, and whether the column contains it."""
         if not len(self):
             return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
+        first = int(self.rows(0, 1)[0])
+        if self.last - first == len(self) - 1:  # no number in between is missing, as mostly
+            at = values - first
+            within: Bools = (at >= 0) & (at < len(self))
+            return np.where(within, at, 0), within
         at = np.minimum(self.count_below(values), len(self) - 1)
         contained: Bools = self.take(at) == values
         return at, contained
@@ -184,15 +189,11 @@ class GroupSpans:
 
     Args:
         runs: For each run its entries, where those of each group (g,) start, and how many (g,) there are.
+        sizes: (g,) how many entries each group has.
     """
 
     runs: tuple[tuple[Array, Ints, Ints], ...]
-
-    @property
-    def sizes(self) -> Ints:
-        """How many entries each group (g,) has."""
-        sizes: Ints = np.sum([counts for _, _, counts in self.runs], axis=0)
-        return sizes
+    sizes: Ints
 
     def gather(self, chosen: Ints, most: int = _MOST_ENTRIES) -> tuple[Ints, Ints]:
         """Return at most ``most`` entries per chosen group and run: positions of groups, and the entries."""
@@ -225,7 +226,11 @@ class LinkSide:
 
     def find(self, groups: Ints) -> GroupSpans:
         """Find the entries of each group (g,)."""
-        return GroupSpans(tuple((run.entries, *run.spans(groups)) for run in self.runs))
+        runs = tuple((run.entries, *run.spans(groups)) for run in self.runs)
+        sizes = np.zeros(len(groups), dtype=np.int64)
+        for _, _, counts in runs:
+            sizes += counts
+        return GroupSpans(runs, sizes)
 
 
 def _sort_entries(weight: Array, group: Array, first: int) -> SortedRun:

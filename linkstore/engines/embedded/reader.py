@@ -210,13 +210,12 @@ class EmbeddedReader(Reader):
     @as_operation
     def members(self, fetch: Members) -> ReachedMembers:
         """Read the runs of that side, and score every member once, however many groups it is in."""
-        mirror, side = self._mirror, self._mirror.sides[fetch.side]
-        spans = side.find(fetch.groups)
-        sizes = spans.sizes
+        mirror = self._mirror
+        spans = mirror.sides[fetch.side].find(fetch.groups)
         open_groups = np.flatnonzero(~self._find_hubs(spans, fetch.cap))
         owner, entry = spans.gather(open_groups)
         rows = mirror.link_document.take(entry).astype(np.int64)
-        exist = self._exist(rows)
+        exist, sizes = self._exist(rows), spans.sizes.copy()
         sizes[open_groups] = np.bincount(owner[exist], minlength=len(sizes))[open_groups]
         kept = exist & (sizes <= fetch.cap)[owner] & ~is_member(rows, fetch.exclude)
         return self._select_most_similar(
