@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, count
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ SECTION_KINDS: Final = frozenset({"section"})
 PAGE_LOOKUP_FACTOR: Final = 4
 """Pages are looked up for this many times ``k`` documents, then for this many times more, and so on."""
 
+_GET_PART: Final = itemgetter(1)
 _PLAIN_FIELDS: Final = 3
 """A stored link with no more fields has neither a label nor data."""
 
@@ -239,21 +241,16 @@ class LinkTexts:
     """
 
     def __init__(self, documents: Mapping[int, plans.StoredDocument], question: Question) -> None:
-        written = [
-            (end, link)
-            for end, document in documents.items()
-            for link in document.metadata.get(LINKS_KEY) or ()
-            if len(link) > _PLAIN_FIELDS
-        ]
-        self._labels: dict[tuple[int, Tag], str] = {
-            (end, (link["kind"], link["tag"])): link["label"]
-            for end, link in reversed(written)  # of several labels, the first one stays
-            if link.get("label")
-        }
-        self._data: dict[int, dict[Tag, LinkData]] = {
-            end: _collect_data(parse_links(documents[end].metadata), question.link_filter)
-            for end in dict.fromkeys(end for end, link in written if link.get("data"))
-        }
+        self._labels: dict[tuple[int, Tag], str] = {}
+        self._data: dict[int, dict[Tag, LinkData]] = {}
+        for end, document in documents.items():
+            for link in document.metadata.get(LINKS_KEY) or ():
+                if len(link) > _PLAIN_FIELDS:
+                    if link.get("label"):
+                        self._labels.setdefault((end, (link["kind"], link["tag"])), link["label"])
+                    if link.get("data") and end not in self._data:
+                        links = parse_links(document.metadata)
+                        self._data[end] = _collect_data(links, question.link_filter)
         if question.links:
             own = ((link.kind, link.tag, link.label) for link in question.links)
             self._labels |= {(QUERY, (kind, tag)): label for kind, tag, label in own if label}
@@ -324,8 +321,8 @@ def make_hits(
             take from it.
     """
     arrivals = yield from find_arrivals(trail, positions)
-    paths = {position: _list_path(position, arrivals) for position in positions.tolist()}
-    involved = list(dict.fromkeys(chain.from_iterable(map(reversed, paths.values()))))
+    paths = _list_paths(positions, arrivals)
+    involved = list(dict.fromkeys(chain.from_iterable(paths)))
     stored = yield from plans.ask(plans.Documents(refs=trail.refs[involved]))
     documents = dict(zip(involved, stored, strict=True))
     texts = LinkTexts(documents, question)
@@ -335,19 +332,17 @@ def make_hits(
     similarity = trail.similarity[positions]
     if parts is None:
         parts = {"similarity": similarity, "links": scores - similarity}
-    shares = zip(*(column.tolist() for column in parts.values()), strict=True)
+    shares = zip(*map(np.ndarray.tolist, parts.values()), strict=True)
     hits = []
-    for at, score, alike, share in zip(
-        positions.tolist(), scores.tolist(), similarity.tolist(), shares, strict=True
-    ):
-        document, path = documents[at], paths[at]
+    for path, score, alike, share in zip(paths, scores.tolist(), similarity.tolist(), shares, strict=True):
+        document = documents[path[0]]
         hit = Hit(
             document=make_document(document.id, document.text, document.metadata),
             score=score,
             similarity=alike,
             depth=len(path) - 1,
-            path=Path(tuple(map(steps.__getitem__, path))),
-            contributions={name: part for name, part in zip(parts, share, strict=True) if part},
+            path=Path(tuple(map(steps.__getitem__, reversed(path)))),
+            contributions=dict(filter(_GET_PART, zip(parts, share, strict=True))),
         )
         hits.append(hit)
     return Hits(
@@ -359,12 +354,15 @@ def make_hits(
     )
 
 
-def _list_path(position: int, arrivals: Mapping[int, HitArrival]) -> list[int]:
-    """Return the positions on the path to a position, from the start."""
-    path = [position]
-    while (arrival := arrivals.get(path[-1])) and arrival.source != QUERY:
-        path.append(arrival.source)
-    return path[::-1]
+def _list_paths(positions: Ints, arrivals: Mapping[int, HitArrival]) -> list[list[int]]:
+    """Return the positions on the path to each position, from there back to the start."""
+    paths = []
+    for position in positions.tolist():
+        path = [position]
+        while (arrival := arrivals.get(path[-1])) and arrival.source != QUERY:
+            path.append(arrival.source)
+        paths.append(path)
+    return paths
 
 
 def _make_step(

@@ -125,10 +125,11 @@ def score_documents(
         known[word] if word in known and having[word] <= POSTINGS else _read_posting(connection, word, locate)
         for word in taken
     ]
-    sizes = [len(posting.rows) for posting in postings]
-    rows, where = find_distinct(np.concatenate([_NO_ROWS, *(posting.rows for posting in postings)]))
-    counts = np.concatenate([_NO_ROWS, *(posting.counts for posting in postings)]).astype(np.float64)
+    found, counted = map(list, zip(Posting(_NO_ROWS, _NO_ROWS), *postings, strict=True))
+    rows, where = find_distinct(np.concatenate(found))
+    counts = np.concatenate(counted).astype(np.float64)
     weights = bm25_weight(counts, lengths(rows).astype(np.float64)[where], average)
+    sizes = list(map(len, found))
     frequency = np.repeat([inverse_frequency(documents, size) for size in sizes], sizes)
     scores = np.bincount(where, frequency * weights, len(rows))
     return rows, scores.astype(np.float32), {word: having[word] for word in taken}, left

@@ -17,7 +17,7 @@ merged into the one before it while it is more than half as large (a log-structu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
@@ -133,13 +133,12 @@ class Column:
         """Return the position of each value in an ascending column, and whether the column contains it."""
         if not len(self):
             return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
-        first = int(self.rows(0, 1)[0])
-        if self.last - first == len(self) - 1:  # no number in between is missing, as mostly
-            at = values - first
-            within: Bools = (at >= 0) & (at < len(self))
-            return np.where(within, at, 0), within
-        at = np.minimum(self.count_below(values), len(self) - 1)
+        first, most = (self.base if len(self.base) else self.tail)[0], len(self) - 1
+        at = np.minimum(np.maximum(values - first, 0), most)  # right where no number before is missing
         contained: Bools = self.take(at) == values
+        if not contained.all():
+            at = np.minimum(self.count_below(values), most)
+            contained = self.take(at) == values
         return at, contained
 
     def count_below(self, values: Ints) -> Ints:
@@ -192,7 +191,7 @@ class GroupSpans:
         sizes: (g,) how many entries each group has.
     """
 
-    runs: tuple[tuple[Array, Ints, Ints], ...]
+    runs: Sequence[tuple[Array, Ints, Ints]]
     sizes: Ints
 
     def gather(self, chosen: Ints, most: int = _MOST_ENTRIES) -> tuple[Ints, Ints]:
@@ -226,9 +225,10 @@ class LinkSide:
 
     def find(self, groups: Ints) -> GroupSpans:
         """Find the entries of each group (g,)."""
-        runs = tuple((run.entries, *run.spans(groups)) for run in self.runs)
-        sizes = np.zeros(len(groups), dtype=np.int64)
-        for _, _, counts in runs:
+        runs, sizes = [], np.zeros(len(groups), dtype=np.int64)
+        for run in self.runs:
+            starts, counts = run.spans(groups)
+            runs.append((run.entries, starts, counts))
             sizes += counts
         return GroupSpans(runs, sizes)
 
