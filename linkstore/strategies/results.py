@@ -258,11 +258,17 @@ class LinkTexts:
 
     def label(self, link: Tag, *ends: int) -> str | None:
         """Return the label of a link, as the first of its ends has it that has one."""
-        return next((label for end in ends if (label := self._labels.get((end, link)))), None)
+        for end in ends:
+            if label := self._labels.get((end, link)):
+                return label
+        return None
 
     def data(self, link: Tag, *ends: int) -> LinkData:
         """Return the data of a link, as the first of its ends has it from which the link leads out."""
-        return next((self._data[end][link] for end in ends if link in self._data.get(end, ())), None)
+        for end in ends:
+            if link in self._data.get(end, ()):
+                return self._data[end][link]
+        return None
 
 
 def _collect_data(links: Iterable[Link], condition: Condition) -> dict[Tag, LinkData]:

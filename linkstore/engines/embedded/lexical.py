@@ -10,6 +10,7 @@ Without a scope this takes about as long as ``bm25()``: see docs/decisions/0007-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -104,7 +105,7 @@ def score_documents(
         lengths: Returns how many words each document has, by row.
         average: How many words a document of the scope has on average.
         known: What an earlier search of the transaction read in this scope; what this one reads is added.
-        scoped: Whether the scope hides anything. If not, FTS5 counts the documents with a word.
+        scoped: Whether the scope hides anything. If not, FTS5 counts the documents of a large store with a word.
 
     Returns:
         The rows (n,) of the documents, ascending; their scores (n,); how many documents of the scope have
@@ -121,16 +122,16 @@ def score_documents(
         else:  # words have no quotation marks
             having[word] = connection.execute(_HAVING, (f'"{word}"',)).get
     taken, left = select_affordable(having)
-    postings = [
-        known[word] if word in known and having[word] <= POSTINGS else _read_posting(connection, word, locate)
-        for word in taken
-    ]
-    found, counted = map(list, zip(Posting(_NO_ROWS, _NO_ROWS), *postings, strict=True))
+    postings = [Posting(_NO_ROWS, _NO_ROWS)]
+    for word in taken:
+        whole = word in known and having[word] <= POSTINGS
+        postings.append(known[word] if whole else _read_posting(connection, word, locate))
+    found, counted = zip(*postings, strict=True)
     rows, where = find_distinct(np.concatenate(found))
     counts = np.concatenate(counted).astype(np.float64)
     weights = bm25_weight(counts, lengths(rows).astype(np.float64)[where], average)
     sizes = list(map(len, found))
-    frequency = np.repeat([inverse_frequency(documents, size) for size in sizes], sizes)
+    frequency = np.repeat(list(map(partial(inverse_frequency, documents), sizes)), sizes)
     scores = np.bincount(where, frequency * weights, len(rows))
     return rows, scores.astype(np.float32), {word: having[word] for word in taken}, left
 
