@@ -20,6 +20,8 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 _INTEGER_BITS: Final = 63
 """Bits of a non-negative int64."""
+_DENSE: Final = 8
+"""Numbers below this multiple of how many they are get a table of their own, which is faster than to sort."""
 
 
 def as_matrix(vectors: Any) -> Floats:
@@ -129,6 +131,11 @@ def find_positions(wanted: Ints, ordered: Ints) -> Ints:
     """Return (m,) the position of each of ``wanted`` in the ascending ``ordered``; -1 for those not in it."""
     if not len(ordered):
         return np.full(len(wanted), -1, dtype=np.int64)
+    most = int(ordered[-1])
+    if ordered[0] >= 0 and most < _DENSE * (len(wanted) + len(ordered)):
+        place = np.full(most + 2, -1)
+        place[ordered] = np.arange(len(ordered))
+        return place[np.minimum(np.maximum(wanted, -1), most + 1)]
     at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
     return np.where(ordered[at] == wanted, at, -1)
 
@@ -162,7 +169,7 @@ def sort_integers(keys: Ints, most: int) -> tuple[Ints, Ints]:
 
 def find_distinct(keys: Ints) -> tuple[Ints, Ints]:
     """Return the different values of ``keys``, none negative, ascending, and the position of each key there."""
-    if len(keys) and keys.max() < 8 * len(keys):
+    if len(keys) and keys.max() < _DENSE * len(keys):
         seen = np.zeros(int(keys.max()) + 1, dtype=np.bool_)
         seen[keys] = True
         return np.flatnonzero(seen), (np.cumsum(seen) - 1)[keys]
@@ -173,7 +180,7 @@ def is_member(keys: Ints, some: Ints) -> Bools:
     """Mark the ``keys`` (n,) that are among ``some``, a short array."""
     if not len(some) or not len(keys):
         return np.zeros(len(keys), dtype=np.bool_)
-    if (most := int(keys.max())) < 8 * len(keys) and keys.min() >= 0:
+    if (most := int(keys.max())) < _DENSE * len(keys) and keys.min() >= 0:
         marked = np.zeros(most + 1, dtype=np.bool_)
         marked[some[(some >= 0) & (some <= most)]] = True
         return marked[keys]

@@ -110,10 +110,13 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.core.arrays": (
         "Floats",
         "cosine_similarities",
+        "find_distinct",
+        "find_positions",
         "is_member",
         "make_unit_vector",
         "normalize_vector",
         "normalize_vectors",
+        "sort_integers",
         "sort_unique",
     ),
     "linkstore.core.calls": (
