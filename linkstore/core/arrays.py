@@ -168,7 +168,7 @@ def sort_integers(keys: Ints, most: int) -> tuple[Ints, Ints]:
 
 
 def find_distinct(keys: Ints) -> tuple[Ints, Ints]:
-    """Return the different values of ``keys``, none negative, ascending, and the position of each key there."""
+    """Return the different values of keys that are not negative, ascending, and where each key is there."""
     if len(keys) and keys.max() < _DENSE * len(keys):
         seen = np.zeros(int(keys.max()) + 1, dtype=np.bool_)
         seen[keys] = True

@@ -143,6 +143,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "PageDocuments",
         "collect_weights",
         "convert_link_data",
+        "make_document",
         "replace_kinds",
     ),
     "linkstore.core.filters": (
@@ -229,6 +230,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "rank_best",
         "rank_by_group",
         "rank_refs",
+        "select_by_group",
     ),
     "linkstore.core.processes": (
         "Lock",

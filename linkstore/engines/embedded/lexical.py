@@ -105,7 +105,7 @@ def score_documents(
         lengths: Returns how many words each document has, by row.
         average: How many words a document of the scope has on average.
         known: What an earlier search of the transaction read in this scope; what this one reads is added.
-        scoped: Whether the scope hides anything. If not, FTS5 counts the documents of a large store with a word.
+        scoped: Whether the scope hides anything. If not, FTS5 counts the documents of a large store.
 
     Returns:
         The rows (n,) of the documents, ascending; their scores (n,); how many documents of the scope have
