@@ -268,9 +268,8 @@ class PageRank(Traversing):
         yield from find_doubt(trail, stage, question, self, meant)
         if not len(documents):
             return report_none_found(trail, question, pool, self, stage.highest)
-        seeds = documents.refs[
-            (yield from rank_refs(documents.refs, stage.scores_of(documents), self.start_k))
-        ]
+        first = stage.scores(documents.refs, documents.similarity)
+        seeds = documents.refs[(yield from rank_refs(documents.refs, first, self.start_k))]
         starting = is_member(documents.refs, np.concatenate((seeds, own.refs)))
         frontier = trail.add((yield from limit_nodes(trail, documents.take(starting), 0, self)))
         hops = [NO_EDGES]
@@ -312,7 +311,7 @@ class PageRank(Traversing):
         teleport = matches.astype(np.float64) ** SHARPNESS
         place = np.argsort(trail.refs)
         at = find_positions(seeds, trail.refs[place])
-        decay = np.array([DECAY**rank for rank in range(len(seeds))])
+        decay = np.array(list(map(DECAY.__pow__, range(len(seeds)))))
         teleport[place[at[at >= 0]]] *= decay[at >= 0]
         teleport[~is_member(trail.refs, np.concatenate((seeds, own.refs)))] = 0
         by_ref = np.argsort(own.refs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, count
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -33,6 +33,7 @@ PAGE_LOOKUP_FACTOR: Final = 4
 """Pages are looked up for this many times ``k`` documents, then for this many times more, and so on."""
 
 _GET_PART: Final = itemgetter(1)
+_GET_SOURCE: Final = attrgetter("source")
 _PLAIN_FIELDS: Final = 3
 """A stored link with no more fields has neither a label nor data."""
 
@@ -177,11 +178,15 @@ def report_none_returned(trail: Trail, strategy: Strategy, wanted: str = "result
 
 
 class HitArrival(NamedTuple):
-    """How a document was reached: from a position of the trail, by a kind and a tag."""
+    """How a document was reached: from a position of the trail, by a kind and a tag. The least one counts.
 
-    source: int
+    The id of the source is only there where several sources are equally good.
+    """
+
+    source_id: str
     kind: str
     tag: str
+    source: int
 
 
 def find_arrivals(trail: Trail, positions: Ints) -> Plan[dict[int, HitArrival]]:
@@ -190,13 +195,14 @@ def find_arrivals(trail: Trail, positions: Ints) -> Plan[dict[int, HitArrival]]:
     Plain seeds have no entry.
     """
     arrivals: dict[int, HitArrival] = {}
-    wanted = np.zeros(len(trail) + 1, dtype=np.bool_)  # the last one stands for what is not in the trail
+    wanted = np.zeros(len(trail) + 1, dtype=np.bool_)  # the last one stands for -1, what is not in the trail
     wanted[positions] = True
     for edges in reversed(trail.edges):  # links lead to documents that were added later
         rows = np.flatnonzero(wanted[edges.target])
         if len(rows):
             chosen = yield from _choose_arrivals(trail, edges.take(_select_best(trail, edges, rows)))
-            wanted[[arrival.source for arrival in chosen.values() if arrival.source != QUERY]] = True
+            wanted[list(map(_GET_SOURCE, chosen.values()))] = True
+            wanted[QUERY] = False
             arrivals |= chosen
     return arrivals
 
@@ -224,12 +230,12 @@ def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, HitArrival]]:
     tied = tied[tied != QUERY]
     source_ids: list[str] = (yield from plans.ask(plans.Ids(refs=trail.refs[tied]))) if len(tied) else []
     ids = dict(zip(tied.tolist(), source_ids, strict=True))
-    best: dict[int, tuple[str, Tag, int]] = {}
+    best: dict[int, HitArrival] = {}
     for position, source, tag in zip(edges.target.tolist(), edges.source.tolist(), tags, strict=True):
-        way = (ids.get(source, ""), tag, source)
-        if position not in best or way < best[position]:
-            best[position] = way
-    return {position: HitArrival(source, *tag) for position, (_, tag, source) in best.items()}
+        arrival = HitArrival(ids.get(source, ""), *tag, source)
+        if position not in best or arrival < best[position]:
+            best[position] = arrival
+    return best
 
 
 class LinkTexts:

@@ -160,7 +160,7 @@ def follow_links(
     """
     tested = links if leave == "out" else EVERYTHING
     left = yield from plans.ask(plans.Groups(refs=refs, side=leave, kinds=kinds, links=tested))
-    weights = np.array([weigh(kind) for kind in left.kinds], dtype=np.float32)[left.kind]
+    weights = np.array(list(map(weigh, left.kinds)), dtype=np.float32)[left.kind]
     path = np.ones(len(refs), dtype=np.float32) if strength is None else strength
     rows = weights > 0
     hop = yield from follow_groups(

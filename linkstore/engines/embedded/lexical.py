@@ -133,7 +133,12 @@ def score_documents(
     sizes = list(map(len, found))
     frequency = np.repeat(list(map(partial(inverse_frequency, documents), sizes)), sizes)
     scores = np.bincount(where, frequency * weights, len(rows))
-    return rows, scores.astype(np.float32), {word: having[word] for word in taken}, left
+    return (
+        rows,
+        scores.astype(np.float32),
+        dict(zip(taken, map(having.__getitem__, taken), strict=True)),
+        left,
+    )
 
 
 def _read_posting(
