@@ -105,10 +105,13 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.core.arrays": (
         "Floats",
         "cosine_similarities",
+        "find_distinct",
+        "find_positions",
         "is_member",
         "make_unit_vector",
         "normalize_vector",
         "normalize_vectors",
+        "sort_integers",
         "sort_unique",
     ),
     "linkstore.core.calls": (
@@ -135,6 +138,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "PageDocuments",
         "collect_weights",
         "convert_link_data",
+        "make_document",
         "replace_kinds",
     ),
     "linkstore.core.filters": (
@@ -221,6 +225,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "rank_best",
         "rank_by_group",
         "rank_refs",
+        "select_by_group",
     ),
     "linkstore.core.processes": (
         "Lock",
