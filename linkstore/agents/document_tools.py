@@ -22,7 +22,6 @@ from linkstore.agents.tool_answers import (
 )
 from linkstore.context.compiled import frame_parts
 from linkstore.core.arguments import quote_value
-from linkstore.core.arrays import make_unit_vector
 from linkstore.core.calls import Operation, call, call_engine
 from linkstore.core.display import escape_unprintable
 from linkstore.core.documents import is_storable
@@ -33,15 +32,14 @@ from linkstore.core.plans import Documents, Find, Nearest, Plan, StoredDocument,
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError, StrategyError
 from linkstore.store.documents import as_document
+from linkstore.store.graph import look_up_name
 from linkstore.store.schema import TYPE_FIELD, RecordedSchema
 from linkstore.store.schema_graph import read_schema
 from linkstore.store.unanswered import record_unanswered
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Strategy
-from linkstore.strategies.names import list_choices
 from linkstore.strategies.neighbours import Neighbour, find_neighbours
 from linkstore.strategies.pagerank import PageRank
-from linkstore.strategies.resolver import resolve_name
 
 LONGEST_QUESTION: Final = 4000
 """Maximum number of characters of a question."""
@@ -282,22 +280,11 @@ def find_document(scope: ToolScope, name: str) -> Operation[Document]:
     Raises:
         DocumentError: If there is no such document, or several may be meant.
     """
-    manifest = yield from call_engine(scope.backend, scope.backend.manifest())
-    resolution = yield from scope.answer(resolve_name(name, make_unit_vector(manifest.dimension or 1)))
+    resolution, type_field = yield from look_up_name(scope.backend, name, None, scope.filter)
     if resolution.document is not None:
         return as_document(resolution.document)
-    choices = list_choices(resolution.candidates)
-    if resolution.ambiguous:
-        raise DocumentError(f"{name[:200]!r} may mean {choices}; name one by its id")
-    if choices:
-        raise DocumentError(
-            f"no document has the id or name {name[:200]!r}; these have something like it in their names:"
-            f" {choices}; name one by its id"
-        )
-    raise DocumentError(
-        f"no document has the id or name {name[:200]!r}; take ids from the brackets in the answers of search"
-        f" and follow"
-    )
+    remedy = "take ids from the brackets in the answers of search and follow"
+    raise DocumentError(resolution.explain(name, remedy, type_field))
 
 
 def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, Document]]:

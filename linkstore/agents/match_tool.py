@@ -30,7 +30,7 @@ from linkstore.errors import FilterError, QueryError, UnknownNameError
 from linkstore.store.graph import answer_query
 from linkstore.store.schema import TYPE_FIELD, Schema
 from linkstore.store.schema_graph import read_schema
-from linkstore.strategies.names import list_given_names
+from linkstore.strategies.resolver import list_given_names
 
 MAX_TYPES: Final = 20
 """How many types a description has, and samples are read of."""
@@ -172,7 +172,7 @@ class StoreDescription:
 
     def change_arguments(self) -> dict[str, tuple[Any, Any]]:
         """Return the types and defaults of the arguments of ``match`` with the names of this store."""
-        properties = make_json_schema(self.relations, self.types)["properties"]
+        properties = make_json_schema(self.relations, self.types, nested=False)["properties"]
 
         def annotate(kind: Any, name: str) -> Any:
             return Annotated[kind, WithJsonSchema(properties[name])]

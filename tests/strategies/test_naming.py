@@ -135,7 +135,7 @@ def test_a_tool_takes_a_name_as_people_write_it(museum: LinkStore, name: str, id
 def test_what_several_are_called_or_none_is_said(museum: LinkStore) -> None:
     (links,) = (tool for tool in graph_tools(museum) if tool.name == "links")
     told = links.invoke({"id": "duchess"})
-    assert "these have something like it in their names: [loco:46220] LNR Duchess of Thornbury, " in told
+    assert "'duchess' may mean [loco:46220] LNR Duchess of Thornbury, " in told
     for name in ("winter", "30425", "Kasparovski", "of the", "no such"):
         assert f"no document has the id or name {name!r}; take ids" in links.invoke({"id": name})
 
