@@ -8,9 +8,10 @@ words, and if none of them is called so, by reading all documents of the type, i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from string import ascii_lowercase
 from typing import Any, Final
@@ -140,6 +141,25 @@ def resolve_name(
     if complete or best[0] <= NEAR_NAME:
         return _make_resolution(*best)
     return Resolution(candidates=tuple(best[1][:MAX_CANDIDATES]), grade=GRADES[best[0]])
+
+
+def compare_names(names: Iterable[str], others: Iterable[str]) -> str:
+    """Return the surest grade in which some names are others, either way; "" if they at most share words."""
+    pairs = [pair for name in names for other in others for pair in ((name, other), (other, name))]
+    grades = (_Name(name, "").grade_name(other, Spelling.of(other), ()) for name, other in pairs)
+    best = min((grade for grade in grades if grade is not None), default=_SOME)
+    return GRADES[best] if best != _SOME else ""
+
+
+def list_keys(name: str) -> Iterator[str]:
+    """Yield what names have in common that are alike: words, words but for a letter, initials."""
+    spelling = Spelling.of(name)
+    yield from ("".join(spelling.words), *_list_initials(spelling.words))
+    for word in dict.fromkeys(chain.from_iterable(spelling.cores)):
+        yield word
+        yield from (
+            word[:at] + word[at + 1 :] for at in range(len(word) if len(word) >= _SHORTEST_SLIP else 0)
+        )
 
 
 Best = tuple[int, list[StoredDocument]]
@@ -302,7 +322,7 @@ class _Name:
         own, last = document.metadata.get(self._type_field), get_last_id_part(document.id)
         kind = _strip_words(tokenize(_CAMEL.sub(" ", own).replace("_", " "))) if isinstance(own, str) else ()
         named = [*list_given_names(document.metadata), *_list_tags(document)]
-        grades = [self._grade_name(name, Spelling.of(name), kind) for name in (document.id, last, *named)]
+        grades = [self.grade_name(name, Spelling.of(name), kind) for name in (document.id, last, *named)]
         if last.isdigit() and not is_number(last) and last != document.id and last == self.text:
             grades = [PART]  # a short number is in many names
         if self._numbered and self._is_in_metadata(document):
@@ -311,7 +331,8 @@ class _Name:
             grades.append(PART if named else LEADING_WORDS)
         return min((grade for grade in grades if grade is not None), default=None)
 
-    def _grade_name(self, name: str, own: Spelling, kind: Words) -> int | None:
+    def grade_name(self, name: str, own: Spelling, kind: Words) -> int | None:
+        """Return the grade in which a name of a document matches, or None if it does not."""
         if not own.cores or not self._spelling.cores:
             return None
         asked, core = self._spelling, self._spelling.cores[0]
