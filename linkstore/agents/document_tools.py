@@ -5,6 +5,7 @@ A model reads the docstrings of the tools: :mod:`linkstore.agents.tools` says ho
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -15,6 +16,7 @@ from linkstore.agents.tool_answers import (
     ToolAnswer,
     ToolResult,
     ToolScope,
+    correct_name,
     format_citation,
     identify_document,
     make_empty_answer,
@@ -46,6 +48,7 @@ LONGEST_QUESTION: Final = 4000
 NEXT_KINDS: Final = frozenset({"next", "next_turn"})
 PREVIOUS_KINDS: Final = frozenset({"previous"})
 """Kinds and labels of links between neighbouring sections and turns."""
+_BRACKETED: Final = re.compile(r"\[([^\[\]]+)\]")
 AdjacentIds = tuple[str | None, str | None]
 """The ids of the documents before and after another."""
 
@@ -74,14 +77,14 @@ class GivenLink(BaseModel):
 def search(scope: ToolScope, question: str, result_type: str | None = None) -> Operation[ToolAnswer]:
     """Search the knowledge store for a question.
 
-    ${subject}Use it rather than $match if you do not know what there is, or words decide. Returns at most
-    $results documents, the best first, each with its id, its URL, a part of its text, and the links that lead
-    to it; or says that nothing was found. Changes nothing.
+    ${subject}Use it rather than $read if you do not know what there is. Returns at most $results documents,
+    the best first, each with its id, its URL, a part of its text, and the links that lead to it; or says that
+    nothing was found. Changes nothing.
 
     Args:
         scope: Of the tools.
-        question: In words, for example "Which rules apply to Zalamizole?"
-        result_type: The type of the documents to find, for example "$end".
+        question: The question, in words.
+        result_type: The type of the documents to find. Default any.
 
     Raises:
         StrategyError: If the question is empty, too long or no Unicode, or the schema has no such type.
@@ -136,10 +139,13 @@ def _make_type_filter(scope: ToolScope, type: str) -> Operation[Filter]:
         StrategyError: If the schema does not have it.
     """
     recorded: RecordedSchema | None = yield from read_schema(scope.backend)
-    if recorded is not None and type not in recorded.schema.types:
+    if recorded is None:
+        return {TYPE_FIELD: type}
+    known = correct_name(type, recorded.schema.types)
+    if known not in recorded.schema.types:
         types = ", ".join(sorted(recorded.schema.types))
         raise StrategyError(f"the schema has no type {quote_value(type)}; its types are {types}")
-    return {recorded.schema.type_field if recorded else TYPE_FIELD: type}
+    return {recorded.schema.type_field: known}
 
 
 def _make_path_chain(hit: Hit, between: Mapping[str, Document]) -> tuple[Chain, ...]:
@@ -181,7 +187,7 @@ def similar(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
 
     Args:
         scope: Of the tools.
-        id: The document: its id, with or without brackets, its URL or its name, for example "CLS-3".
+        id: The document: its id, URL or name.
 
     Raises:
         DocumentError: If there is no such document.
@@ -216,21 +222,21 @@ def _find_nearest(id: str, count: int) -> Plan[list[tuple[StoredDocument, float]
 def read(scope: ToolScope, id: str | list[str], offset: int = 0) -> Operation[ToolAnswer]:
     """Read the text of a document, or of up to $results at once.
 
-    Use it rather than $search, which shows parts only, before you quote or rely on a document. Returns at
-    most $text characters in all, between tags, and the ids of the documents before and after it. Changes
-    nothing.
+    Use it rather than $search, which shows parts only, before you quote a document. Returns at most $text
+    characters in all, between tags, and the ids of the documents before and after it. Changes nothing.
 
     Args:
         scope: Of the tools.
-        id: Its id, with or without brackets, its URL or its name, for example "CLS-3"; or a list of these,
-            for example ["CLS-3", "CLS-4"].
-        offset: The character to begin with, for example 8000 to read on; for one document.
+        id: Its id, URL or name; or a list of these.
+        offset: The character to read on from, in one document.
 
     Raises:
         DocumentError: If there is no such document, or there are too many.
         StrategyError: If the offset lies outside of the text.
     """
     names, limits = [id] if isinstance(id, str) else id, scope.limits
+    if isinstance(id, str) and len(bracketed := _BRACKETED.findall(id)) > 1:
+        names = bracketed
     if not 1 <= len(names) <= limits.results:
         raise DocumentError(f"read from 1 to {limits.results} documents at once, not {len(names)}")
     if len(names) > 1 and offset:

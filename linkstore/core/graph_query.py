@@ -343,11 +343,7 @@ class GraphQuery:
 
 
 def make_json_schema(
-    relations: Sequence[str] = (),
-    types: Sequence[str] = (),
-    filter: Mapping[str, Any] | None = None,
-    *,
-    nested: bool = True,
+    relations: Sequence[str] = (), types: Sequence[str] = (), filter: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return the JSON schema of a query, whose objects take no other fields.
 
@@ -355,7 +351,6 @@ def make_json_schema(
         relations: The kinds of link of a store, of which a path may have no others; none: any.
         types: The types of its documents; none: any.
         filter: The JSON schema of a filter. Default: any object.
-        nested: Whether steps may name branches. Default True.
     """
     type_schema: dict[str, Any] = {"type": "string", **({"enum": sorted(types)} if types else {})}
     where = dict(filter or {"type": "object"})
@@ -368,7 +363,7 @@ def make_json_schema(
     explicit["repeat"] = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
     spelled = not relations or not all(_says_all(Step(kind)) for kind in relations)
     branch: dict[str, Any] = {}
-    for _ in range(2 if nested else 1):  # the second time, with the branches that steps name
+    for _ in range(2):  # the second time, with the branches that steps name
         inner = {"type": "array", "items": branch, "maxItems": MAX_BRANCHES}
         conditions = {"type": type_schema, "where": where}
         conditions |= {"also": inner, "but_not": inner} if branch else {}

@@ -166,16 +166,16 @@ class _Matcher:
             there, place = walk.layers[at].refs, f"{walk.name}, {name}"
             if not len(there):
                 break
-            wanted = branch in step.also
-            if wanted:
+            if branch in step.also:
                 other = yield from self._walk(branch, f"{place}, also")
-                refs = np.intersect1d(there, other.refs)
+                refs, how = np.intersect1d(there, other.refs), "none"
+                why = f" ({other.reason})" if other.reason else ""
             else:
                 refs = np.setdiff1d(there, (yield from self._walk_away(branch, f"{place}, but_not")))
+                how, why = "each", ""
             if not len(refs):
                 counts = format_count(len(there), "document")
-                walk.reason = f"{place}: {counts}, {'none' if wanted else 'each'} of which {branch} leads to"
-                walk.reason += f" ({other.reason})" if wanted and other.reason else ""
+                walk.reason = f"{place}: {counts}, {how} of which {branch} leads to{why}"
             at = walk.add(self._keep(walk, at, refs))
         return at
 
