@@ -45,6 +45,8 @@ from linkstore.strategies.pagerank import PageRank
 
 LONGEST_QUESTION: Final = 4000
 """Maximum number of characters of a question."""
+MOST_OTHERS: Final = 3
+"""How many results are of other types than the one that was asked for, if there are enough of it."""
 NEXT_KINDS: Final = frozenset({"next", "next_turn"})
 PREVIOUS_KINDS: Final = frozenset({"previous"})
 """Kinds and labels of links between neighbouring sections and turns."""
@@ -84,7 +86,7 @@ def search(scope: ToolScope, question: str, result_type: str | None = None) -> O
     Args:
         scope: Of the tools.
         question: The question, in words.
-        result_type: The type of the documents to find. Default any.
+        result_type: The type of the documents to put first, if one is asked for. Default none.
 
     Raises:
         StrategyError: If the question is empty, too long or no Unicode, or the schema has no such type.
@@ -99,15 +101,19 @@ def search(scope: ToolScope, question: str, result_type: str | None = None) -> O
         )
     if not is_unicode(question):
         raise StrategyError("the question is not valid Unicode (it has a lone surrogate); ask it anew")
-    result_filter = (yield from _make_type_filter(scope, result_type)) if result_type else None
-    hits = yield from scope.search(question, _choose_strategy(scope), result_filter)
+    hits = yield from scope.search(question, _choose_strategy(scope))
     if not hits or hits.doubt:
         yield from record_unanswered(scope.backend, [question])
     if not hits:
-        return make_empty_answer(
-            hits.reason or "no document matches", _advise_search(hits, narrowed=bool(result_type))
-        )
-    on_path = {step.id for hit in hits if hit.depth > 1 for step in hit.path}
+        return make_empty_answer(hits.reason or "no document matches", _advise_search(hits))
+    shown = list(hits)
+    if result_type:  # small models name a type where none is meant, so that it cannot hide all others
+        result_filter = yield from _make_type_filter(scope, result_type)
+        typed = yield from scope.search(question, _choose_strategy(scope), result_filter)
+        first = typed[: max(1, limits.results - MOST_OTHERS)]
+        ids = {hit.document.id for hit in first}
+        shown = [*first, *(hit for hit in hits if hit.document.id not in ids)][: limits.results]
+    on_path = {step.id for hit in shown if hit.depth > 1 for step in hit.path}
     between = yield from find_documents(scope, sorted(on_path))
     results = [
         ToolResult(
@@ -117,7 +123,7 @@ def search(scope: ToolScope, question: str, result_type: str | None = None) -> O
             chains=_make_path_chain(hit, between),
             similarity=hit.similarity,
         )
-        for hit in hits
+        for hit in shown
     ]
     notes = [f"Probably nothing here is about this: {hits.doubt}."] if hits.doubt else []
     heading = f"{len(results)} results; cite a document by its id in brackets, or its URL."
@@ -164,13 +170,8 @@ def _make_path_chain(hit: Hit, between: Mapping[str, Document]) -> tuple[Chain, 
     return (Chain(hit.path.steps[0].id, tuple(triples)),) if triples else ()
 
 
-def _advise_search(hits: Hits, *, narrowed: bool) -> list[str]:
+def _advise_search(hits: Hits) -> list[str]:
     """Advise on finding more. Otherwise only an empty store or scope finds nothing."""
-    if narrowed:
-        return [
-            "search again without result_type: what was found has other types",
-            "or follow links from a document that a search without it finds",
-        ]
     if any(cut.reason == "min_similarity" for cut in hits.cuts):
         return [
             "ask with other words, closer to those of the documents, or with names that they use",

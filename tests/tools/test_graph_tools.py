@@ -203,11 +203,12 @@ class TestTypes:
             (match,) = (tool for tool in graph_tools(store, filter={"type": "Ship"}) if tool.name == "match")
         assert "B7" not in match.description
 
-    def test_a_result_type_leaves_only_such_results(self, ships):
+    def test_documents_of_a_type_come_first_and_some_others_behind_them(self, ships):
         answer = self.call(ships, "search", question="rules of the Albatross", result_type="Rule")
-        assert {one["id"][0] for one in answer.artifact["results"]} == {"r"}
-        assert "reached by" not in answer.content
-        assert "meeting" not in answer.artifact["results"][0]
+        types = [result["id"][0] for result in answer.artifact["results"]]
+        assert types[:5] == ["r"] * 5
+        assert len(types) == 8
+        assert set(types[5:]) - {"r"}
 
     @pytest.mark.parametrize(
         ("name", "given", "meant"),
@@ -313,22 +314,3 @@ def test_chunks_of_a_splitter_have_one_before_and_one_after():
     assert told[0][-1] == f"Next: [{second}]"
     assert told[1] == [f"Previous: [{first}]", f"Next: [{third}]"]
     assert told[2][-1] == f"Previous: [{second}]"
-
-
-def test_where_a_type_leaves_nothing_the_advice_is_to_search_without_it():
-    """It is not said that there is no document."""
-    ships = [
-        Document(
-            id=f"s{n}", page_content=f"Ship {n} carries grain to the harbour.", metadata={"type": "Ship"}
-        )
-        for n in range(400)
-    ]
-    with LinkStore() as store:
-        store.schema.set(Schema(types={"Ship", "Rule"}, relations=[Relation("OBEYS", "Ship", "Rule")]))
-        rule = Document(id="r", page_content="Lamps at night.", metadata={"type": "Rule"})
-        store.add_documents([*ships, rule])
-        search = make_all_tools(store)[0]
-        answer = search.invoke({"question": "Which ship carries grain?", "result_type": "Rule"})
-    assert answer.startswith("No results")
-    assert "search again without result_type" in answer
-    assert "no document that these tools may read" not in answer
