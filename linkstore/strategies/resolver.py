@@ -79,7 +79,7 @@ _JOINING: Final = ARTICLES | {"and", "of", "for", "und", "y", "et"}
 _LONGEST_ACRONYM: Final = 8
 _NUMBERED: Final = re.compile(r"[^\W\d_]+(\d{5,})")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_RUN: Final = re.compile(r"\d+|\D+")
+_RUN: Final = re.compile(r"\d+|[^\d_]+")
 _YEAR: Final = re.compile(r"1[5-9]\d\d|20\d\d")
 _NO_PLURALS: Final = ("ss", "is", "us", "os", "as")
 Words = tuple[str, ...]
@@ -444,7 +444,7 @@ def has_part(name: Words, part: Words) -> bool:
 
 def _are_among(asked: Words, name: Words) -> bool:
     """Say whether a name has all of several words, in any order but for numbers other than years."""
-    asked = tuple(word for word in asked if word not in _JOINING)
+    asked = tuple(word for word in asked if word not in STOP_WORDS)
     if (
         len(asked) < 2
         or not set(asked) <= set(name)
@@ -454,7 +454,7 @@ def _are_among(asked: Words, name: Words) -> bool:
     numbers, own = (
         [word for word in words if word.isdigit() and not _YEAR.fullmatch(word)] for words in (asked, name)
     )
-    return not numbers or has_part(tuple(own), tuple(numbers))
+    return not numbers or numbers == own
 
 
 def _are_initials(asked: Words, name: Words) -> bool:
