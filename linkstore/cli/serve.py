@@ -97,6 +97,7 @@ def mcp(
     token: Annotated[str | None, typer.Option(envvar="LINKSTORE_MCP_TOKEN")] = None,
     allow_host: list[str] | None = None,
     about: str = "",
+    tool: list[str] | None = None,
     filter: str | None = None,
     write: bool = False,
     max_depth: Annotated[int, typer.Option(min=0)] = DEFAULT_DEPTH,
@@ -120,6 +121,8 @@ def mcp(
         token: With --http: the bearer token that clients must send; default a new one, shown on stderr.
         allow_host (HOST): With --http: a further allowed value of the header Host; repeatable.
         about: What the store is about; models read it.
+        tool (NAME): A tool to offer: search, match, follow, read, schema, path, similar, links or sources;
+            repeatable; default search, follow and read, with a schema also match and schema.
         filter (JSON): Filter on metadata; clients see only documents that pass.
         write: Let clients add and delete documents.
         max_depth: Maximum number of links in a row that a tool follows.
@@ -144,6 +147,7 @@ def mcp(
         depth = None if max_depth == DEFAULT_DEPTH else str(max_depth)
         options = {"--embedding": embedding, "--about": about, "--filter": filter, "--max-depth": depth}
         settings = [part for option, value in options.items() if value for part in (option, value)]
+        settings += [part for offered in tool or () for part in ("--tool", offered)]
         settings += ["--write"] * write
         named = client or ()
         install_server(
@@ -157,7 +161,9 @@ def mcp(
     if http and not is_loopback(host) and not allow_host:
         raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
     with open_store(store, embedding=embedding, by_words=True) as opened_store:
-        serving = make_tool_server(opened_store, about, condition, write=write, max_depth=max_depth)
+        serving = make_tool_server(
+            opened_store, about, condition, only=tool, write=write, max_depth=max_depth
+        )
         from linkstore.agents.mcp_transport import log_to_stderr, serve_http, serve_stdio
 
         if not http:
@@ -192,6 +198,7 @@ def make_tool_server(
     about: str = "",
     condition: Mapping[str, Any] | None = None,
     *,
+    only: list[str] | None = None,
     write: bool = False,
     max_depth: int = 6,
 ) -> Server[Any]:
@@ -201,7 +208,7 @@ def make_tool_server(
     from linkstore.agents.tools import make_specs, make_writing_specs
 
     scope = ToolScope(store, ToolLimits(max_depth=max_depth), condition)
-    specs = (*make_specs(scope, about), *(make_writing_specs(scope) if write else ()))
+    specs = (*make_specs(scope, about, only=only), *(make_writing_specs(scope) if write else ()))
     return StoreServer(scope, specs, about).server()
 
 

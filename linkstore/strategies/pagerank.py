@@ -35,7 +35,7 @@ from linkstore.strategies.first_stage import (
     find_question_targets,
     run_first_stage,
 )
-from linkstore.strategies.names import NAMING_KINDS
+from linkstore.strategies.resolver import NAMING_KINDS
 from linkstore.strategies.results import find_pages, make_best_hits, report_none_found
 from linkstore.strategies.traversal import (
     NO_EDGES,

@@ -603,11 +603,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Traversing",
     ),
     "linkstore.strategies.impact": ("find_impact",),
-    "linkstore.strategies.names": (
-        "MAX_NAME_WORDS",
-        "NAMING_KINDS",
-        "is_slip",
-    ),
     "linkstore.strategies.neighbours": (
         "MAX_SHOWN_MEMBERS",
         "find_neighbours",
@@ -624,7 +619,10 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "linkstore.strategies.resolver": (
         "GRADES",
+        "MAX_NAME_WORDS",
+        "NAMING_KINDS",
         "Resolution",
+        "is_slip",
         "resolve_name",
     ),
     "linkstore.strategies.results": (
