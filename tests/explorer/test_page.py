@@ -20,7 +20,7 @@ from linkstore.explorer import page as pages
 from linkstore.explorer import render
 
 PACKAGE = Path(pages.__file__).parent
-BUNDLE_LIMIT = 250_000
+BUNDLE_LIMIT = 300_000
 SCRIPT = re.compile(r'<script type="module">(.*?)</script>', re.DOTALL)
 STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 DATA = re.compile(r'<script type="application/json" id="linkstore-data">(.*?)</script>', re.DOTALL)

@@ -52,7 +52,7 @@ function renderPlain(text: string): Node[] {
   };
   for (const block of text.split(/\n[ \t]*\n/)) {
     if (!block.trim()) continue;
-    for (const { kind, lines } of splitRuns(block.replace(/^\n+|\s+$/g, "").split("\n"))) {
+    for (const { kind, lines } of splitRuns(block.replace(/^\n+|\n+$/g, "").split("\n"))) {
       if (kind === "text" && isCode(lines)) {
         code.push(lines.join("\n"));
         continue;
@@ -158,38 +158,78 @@ function renderMarkdown(text: string): Node[] {
   return blocks;
 }
 
+/** Elements of HTML that are made again, without their attributes. */
 const ALLOWED = new Set([
-  "p", "ul", "ol", "li", "dl", "dt", "dd", "pre", "code", "em", "i", "strong", "b", "s", "blockquote", "br", "hr", "sub", "sup", "kbd",
-  "table", "thead", "tbody", "tr", "th", "td", "caption",
+  "p", "ul", "ol", "li", "dl", "dt", "dd", "pre", "code", "em", "i", "strong", "b", "s", "blockquote", "sub", "sup", "kbd", "table", "thead", "tbody", "tr", "th", "td",
 ] as const);
 type Allowed = typeof ALLOWED extends Set<infer Name> ? Name : never;
+/** Blocks that are made again as plain ones. */
+const BLOCKS = new Set(["div", "section", "article", "main", "figure", "header", "footer", "aside", "nav", "figcaption", "address"]);
 /** What is left out with all that is in it. */
 const DROPPED = new Set([
-  "script", "style", "template", "noscript", "iframe", "frame", "frameset", "object", "embed", "applet", "svg", "math", "head", "title",
-  "form", "input", "button", "select", "textarea", "audio", "video", "canvas", "dialog",
+  "script", "style", "template", "noscript", "noembed", "noframes", "iframe", "frameset", "object", "embed", "applet", "svg", "math", "head", "title", "xmp", "plaintext",
+  "form", "button", "select", "textarea", "audio", "video", "canvas", "dialog",
 ]);
+/** What ends at the next element of the same kind, which people write without an end tag. */
+const SIBLINGS: Record<string, string[]> = { li: ["li"], dt: ["dt", "dd"], dd: ["dt", "dd"], tr: ["tr", "td", "th"], td: ["td", "th"], th: ["td", "th"], p: ["p"] };
+/** What they do not end beyond. */
+const SCOPES = new Set(["ul", "ol", "dl", "table", "blockquote"]);
+const ENTITIES: Record<string, string> = {
+  amp: "&", lt: "<", gt: ">", quot: "\"", apos: "'", nbsp: "\u00a0", ndash: "\u2013", mdash: "\u2014", hellip: "\u2026", copy: "\u00a9", laquo: "\u00ab", raquo: "\u00bb",
+  lsquo: "\u2018", rsquo: "\u2019", ldquo: "\u201c", rdquo: "\u201d", bull: "\u2022", middot: "\u00b7", times: "\u00d7", rarr: "\u2192", larr: "\u2190", szlig: "\u00df",
+};
+const TAG = /<!--[^]*?(?:-->|$)|<[!?][^>]*>|<(\/?)([a-z][a-z0-9-]*)((?:[^>"']|"[^"]{0,4000}"|'[^']{0,4000}'){0,4000})>/gi;
 const DEEPEST = 200;
 
-/** Makes the elements of HTML, which is parsed in a document of its own, where nothing is loaded and no script runs. */
+function decodeEntities(text: string): string {
+  return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,8}));/gi, (whole, decimal?: string, hexadecimal?: string, name?: string) => {
+    if (name) return ENTITIES[name] ?? whole;
+    const code = decimal ? Number(decimal) : Number.parseInt(hexadecimal ?? "", 16);
+    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+  });
+}
+
+/** Makes the elements of HTML tag by tag: no parser of the browser ever sees it, so nothing in it is loaded or run. */
 function renderHtml(text: string): Node[] {
-  return reduceNodes(new DOMParser().parseFromString(text, "text/html").body, 0);
+  const root = h("div");
+  const open: { name: string; element: Element }[] = [{ name: "", element: root }];
+  const close = (names: string[]): void => {
+    for (let at = open.length - 1; at > 0 && !(SCOPES.has(open[at]?.name ?? "") && !names.includes(open[at]?.name ?? "")); at -= 1) {
+      if (names.includes(open[at]?.name ?? "")) return void open.splice(at);
+    }
+  };
+  let [at, dropped] = [0, ""];
+  for (const match of text.matchAll(TAG)) {
+    const [whole, slash, tag, attributes] = match;
+    const [name, parent] = [(tag ?? "").toLowerCase(), open.at(-1)?.element ?? root];
+    if (!dropped) parent.append(decodeEntities(text.slice(at, match.index)));
+    at = match.index + whole.length;
+    if (dropped) {
+      if (slash && name === dropped) dropped = "";
+    } else if (slash) close([name]);
+    else if (DROPPED.has(name)) dropped = attributes?.endsWith("/") ? "" : name;
+    else if (name) {
+      close(SIBLINGS[name] ?? (BLOCKS.has(name) || SCOPES.has(name) || /^(?:pre|h[1-6])$/.test(name) ? ["p"] : []));
+      const made = makeAllowed(name, attributes ?? "");
+      (open.at(-1)?.element ?? root).append(...(made ? [made] : []));
+      if (made instanceof Element && !["br", "hr", "img"].includes(name) && open.length < DEEPEST) open.push({ name, element: made });
+    }
+  }
+  if (!dropped) (open.at(-1)?.element ?? root).append(decodeEntities(text.slice(at)));
+  return [...root.childNodes];
 }
 
-function reduceNodes(parent: Node, depth: number): Node[] {
-  return [...parent.childNodes].flatMap((node) => reduceNode(node, depth));
-}
-
-function reduceNode(node: Node, depth: number): Node[] {
-  if (node.nodeType === Node.TEXT_NODE) return [document.createTextNode(node.textContent ?? "")];
-  if (!(node instanceof Element) || depth > DEEPEST) return [];
-  const name = node.localName;
-  if (DROPPED.has(name)) return [];
-  const children = reduceNodes(node, depth + 1);
-  if (ALLOWED.has(name as Allowed)) return [h(name as Allowed, name === "pre" ? { tabindex: 0 } : {}, ...children)];
-  if (/^h[1-6]$/.test(name)) return [h(headingTag(Number(name[1])), { dir: "auto" }, ...children)];
-  if (name === "a") return [makeAnchor(node.getAttribute("href") ?? "", children)];
-  if (name === "img") return [document.createTextNode(node.getAttribute("alt") ?? "")];
-  return /^(?:div|section|article|main|figure|header|footer|aside|nav|details|summary|figcaption|address)$/.test(name) ? [h("div", {}, ...children)] : children;
+function makeAllowed(name: string, attributes: string): Node | null {
+  if (ALLOWED.has(name as Allowed)) return h(name as Allowed, name === "pre" ? { tabindex: 0 } : {});
+  if (/^h[1-6]$/.test(name)) return h(headingTag(Number(name[1])), { dir: "auto" });
+  if (BLOCKS.has(name)) return h("div");
+  if (name === "br" || name === "hr") return h(name);
+  const value = (wanted: string): string => {
+    const [, double, single, bare] = new RegExp(`\\s${wanted}\\s*=\\s*(?:"([^"]*)"|'([^']*)'|([^\\s"'>]+))`, "i").exec(attributes) ?? [];
+    return decodeEntities(double ?? single ?? bare ?? "");
+  };
+  if (name === "a") return makeAnchor(value("href"), []);
+  return name === "img" ? document.createTextNode(value("alt")) : null;
 }
 
 /** Calls a function for each text in an element that stands in none of some other elements. */
