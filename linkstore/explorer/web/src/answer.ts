@@ -34,7 +34,7 @@ function summarizeInWords(answer: Answer): HTMLElement | null {
     h("b", {}, count(answer.pages.length, "page")),
     match ? h("span", {}, match) : null,
     brought ? h("span", { class: "by" }, `${brought} of ${answer.hits.length} were found only by links`) : null,
-    answer.seconds === undefined ? null : h("span", { title: answer.strategy }, `${Math.max(1, Math.round(answer.seconds * 1000))} ms`));
+    answer.seconds === undefined ? null : h("span", { title: answer.strategy }, answer.seconds < 1 ? `${Math.max(1, Math.round(answer.seconds * 1000))} ms` : `${answer.seconds.toFixed(1)} s`));
 }
 
 /** Says that nothing here is about the question; what is nearest all the same is behind a button. */
