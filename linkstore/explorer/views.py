@@ -271,7 +271,7 @@ def describe_document(store: LinkStore, id: str, question: str = "") -> dict[str
 
 
 def _describe_links(store: LinkStore, chunks: Sequence[Document]) -> dict[str, Any]:
-    """Return the links of a page in both directions, what leads nowhere, and who is at their other ends."""
+    """Return the links of a page in both directions, and the documents at their other ends."""
     around = run(call_plan(store.backend, find_neighbours(*(chunk.id or "" for chunk in chunks))))
     if around is None:
         raise DocumentError(f"document {chunks[0].id!r} does not exist in the store any more")
