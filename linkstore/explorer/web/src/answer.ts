@@ -121,10 +121,16 @@ function showMove(rank: number, before: number): HTMLElement {
   return h("span", { class: "move" }, moved === 0 ? "=" : moved > 0 ? `\u2191${moved}` : `\u2193${-moved}`);
 }
 
+/** What the reasons of cuts mean. */
+const CUTS: Record<string, string> = {
+  hub: "in hubs", beam: "outside the beam", filter: "by the filter", min_similarity: "not similar enough", max_nodes: "beyond the most nodes",
+  k: "below the last result", per_page: "of pages with enough results", lexical: "of its words", missing: "not in the store", paths: "further paths",
+};
+
 function showCuts(cuts: Cut[]): HTMLElement | null {
   if (!cuts.length) return null;
   return h("details", { class: "foot" },
-    h("summary", {}, `What was left out: ${cuts.map((cut) => `${cut.reason} ${cut.count.toLocaleString("en")}`).join(", ")}`),
+    h("summary", {}, `Left out: ${cuts.map((cut) => `${cut.count.toLocaleString("en")} ${CUTS[cut.reason] ?? cut.reason}`).join(", ")}`),
     h("ul", {}, ...cuts.map((cut) => h("li", {},
       h("b", {}, cut.reason), `: ${cut.count.toLocaleString("en")} `, cut.depth === null ? "in the result" : `at depth ${cut.depth}`, ` \u2014 ${cut.detail}`))));
 }

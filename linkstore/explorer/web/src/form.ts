@@ -1,6 +1,6 @@
 /** The field for questions, with the settings of a search behind one button. */
 
-import { h, replace } from "./dom";
+import { h, replace, svg } from "./dom";
 import type { Settings, StoreData } from "./types";
 
 export interface Asked {
@@ -40,7 +40,9 @@ export class AskForm {
   /** Makes the field; `again` is called for a question that is asked a second time. */
   constructor(private readonly store: StoreData, private readonly again: () => void) {
     this.question = h("input", { name: "q", type: "search", placeholder: `Ask ${store.name}`, "aria-label": "Question", required: true, autocomplete: "off" });
-    this.toggle = h("button", { type: "button", "aria-expanded": "false", "aria-controls": "options", onclick: () => this.show(this.options.hidden) }, "Options");
+    this.toggle = h("button", { type: "button", "aria-expanded": "false", "aria-controls": "options", onclick: () => this.show(this.options.hidden) },
+      svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: "M1 4h8M13 4h2M1 12h2M7 12h8" }), svg("circle", { cx: 11, cy: 4, r: 2 }), svg("circle", { cx: 5, cy: 12, r: 2 })),
+      h("span", {}, "Options"));
     this.element = h("form", {
       class: "ask", role: "search",
       onsubmit: ((event: Event) => {

@@ -55,6 +55,8 @@ interface EdgeAttributes {
 const MOST_LISTED = 300;
 /** Of more nodes, the layout is another one, and lines are thinner. */
 const MANY = 300;
+/** After more rounds, groups that are discs at first run into each other. */
+const ROUNDS_OF_MANY = 30;
 const SETTLING_MS = 4000;
 const STEP_MS = 14;
 const ZOOM_MS = 400;
@@ -260,7 +262,7 @@ export class GraphView {
       outboundAttractionDistribution: many, // pages that link to all others do not pull them together
       gravity: 1,
     };
-    const rounds = many ? 120 : 300;
+    const rounds = many ? ROUNDS_OF_MANY : 300;
     const iterations = many ? 1 : 30;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const ends = performance.now() + SETTLING_MS;
