@@ -68,6 +68,7 @@ def test_a_question_gives_pages_with_marked_passages_and_their_picture(tab, addr
     link = page.tab.get_attribute(".result .source a", "href")
     assert link.startswith("https://site.example/")
     assert "#:~:text=" in link
+    page.tab.wait_for_selector(".diagram .node")
     nodes = page.tab.eval_on_selector_all(
         ".diagram .node", "nodes => nodes.map(node => node.ariaLabel.split(',')[0])"
     )
@@ -218,6 +219,7 @@ def test_a_document_shows_text_links_and_what_is_around_it_and_leads_on(tab, add
     page.tab.click(".result[data-page$='/guide'] h2 a")
     page.tab.wait_for_selector(".text:has-text('How to install')")
     assert page.tab.locator(".text mark").all_inner_texts() == ["install", "program"]
+    page.tab.wait_for_selector(".around .node")
     nodes = page.tab.eval_on_selector_all(".around .node", "nodes => nodes.map(node => node.ariaLabel)")
     assert nodes == ["Guide, this page", "Questions, 2 links", "Installing, 1 link"]
     page.tab.hover(".links a:has-text('Questions')")
@@ -359,7 +361,7 @@ def test_without_webgl_the_graph_is_a_list(browser, address):
     tab.wait_for_selector(".graph-status:has-text('no WebGL')")
     assert tab.locator(".graph-list button:has-text('Guide')").is_visible()
     ask(tab, QUESTION)
-    assert tab.locator(".diagram .node[aria-label^='Guide']").is_visible()
+    tab.wait_for_selector(".diagram .node[aria-label^='Guide']")
     context.close()
 
 

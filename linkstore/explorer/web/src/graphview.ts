@@ -55,6 +55,8 @@ interface EdgeAttributes {
 const MOST_LISTED = 300;
 /** Of more nodes, the layout is another one, and lines are thinner. */
 const MANY = 300;
+/** Of more nodes, a map that stays as it is names only the centres. */
+const FEW = 60;
 /** After more rounds, groups that are discs at first run into each other. */
 const ROUNDS_OF_MANY = 30;
 const SETTLING_MS = 4000;
@@ -220,7 +222,8 @@ export class GraphView {
     const chosen = this.selected;
     const near = chosen === null ? null : new Set([chosen, ...this.graph.neighbors(chosen)]);
     const first = near ? this.byWeight.filter((node) => near.has(node.id)).sort((node, other) => Number(other.id === chosen) - Number(node.id === chosen)) : [];
-    const rest = near ? [] : this.byWeight.filter((node) => !this.marked || this.marked.has(node.id));
+    const few = this.options.still && this.nodes.length > FEW;
+    const rest = near ? [] : this.byWeight.filter((node) => (!few || node.centre) && (!this.marked || this.marked.has(node.id)));
     const sans = this.style("--sans");
     const fonts = { bold: `600 13px ${sans}`, plain: `400 12px ${sans}` };
     const wanted = (function* (nodes: DrawnNode[], graph: Graph<NodeAttributes, EdgeAttributes>): Generator<Label> {
