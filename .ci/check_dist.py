@@ -66,6 +66,7 @@ ARCHIVE = (
     "docs/.nav.yml",
     "docs/assets/site.css",
     "docs/figures/*.json",
+    "docs/figures/tables/*.txt",
     "docs/images/*.png",
     "docs/images/*.svg",
     "notebooks/*.ipynb",
