@@ -187,3 +187,6 @@ print(found, "–", *found.citations)
 # What was explored, and the steps between. The paths to what the answer cites are dark; what it cites is blue.
 # %%
 found.graph()
+# %% [markdown]
+# The answer, “crowned in the cathedral of Reims”, cites the two passages that it needs: `joan.html#chinon` and
+# `joan.html#coronation`.
