@@ -165,3 +165,6 @@ print(found, "–", *found.citations)
 # blue.
 # %%
 found.graph()
+# %% [markdown]
+# The answer, “crowned in the cathedral of Reims”, cites the two passages that it needs: `joan.html#chinon` and
+# `joan.html#coronation`.

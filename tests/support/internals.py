@@ -61,7 +61,13 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "make_application",
     ),
     "linkstore.cli.demo": (
+        "DEMO_ANSWER",
+        "DEMO_K",
+        "DEMO_LINKS",
+        "MANUAL_QUESTIONS",
+        "MAX_SHOWN",
         "QUESTION",
+        "compare",
         "site",
     ),
     "linkstore.cli.exits": (
