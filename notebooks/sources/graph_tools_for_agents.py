@@ -255,3 +255,5 @@ from linkstore.explorer import show
 from linkstore.strategies import AllPaths
 
 show(store.search(QUESTION, strategy=AllPaths(k=8)), QUESTION)
+# %% [markdown]
+# Two links from Tovastatin, by way of its class, the agent found `regulation/4`, `regulation/5` and `regulation/6`.
