@@ -75,9 +75,9 @@ async def test_a_client_over_either_transport_gets_what_agents_get(connected, fo
     question = {"question": drugs.question(drugs.drugs()[9])}
     async with connected() as unconnected, unconnected as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["search", "match", "similar", "follow", "read", "links", "schema", "sources"]
+        assert list(tools) == ["search", "follow", "read"]
         assert all(tool.annotations.read_only_hint for tool in tools.values())
-        assert tools["match"].input_schema["required"] == ["branches"]
+        assert tools["search"].input_schema["required"] == ["question"]
         with LinkStore.open(folder, create=False) as store:
             search = graph_tools(store)[0]
             expected = search.invoke({"name": "search", "args": question, "id": "1", "type": "tool_call"})
@@ -86,7 +86,7 @@ async def test_a_client_over_either_transport_gets_what_agents_get(connected, fo
         assert found.content[0].text == expected.content
         assert found.structured_content == expected.artifact
         for arguments, says in (
-            ({"query": "x"}, "question is missing"),
+            ({"quest": "x"}, "question is missing"),
             ({"question": "x", "hops": 2}, "hops is no argument"),
         ):
             failed = await client.call_tool("search", arguments)
@@ -94,6 +94,14 @@ async def test_a_client_over_either_transport_gets_what_agents_get(connected, fo
             assert says in failed.content[0].text
         kinds = await client.call_tool("follow", {"id": "class/7", "kinds": ["GOVERND_BY"]})
         assert "did you mean 'GOVERNED_BY'" in kinds.content[0].text
+        forgiven = await client.call_tool("search", {"query": question["question"]})
+        assert forgiven.content[0].text == expected.content
+
+
+async def test_other_tools_are_offered_by_name(folder):
+    arguments = [*COMMAND[1:], "--store", str(folder), "--tool", "match", "--tool", "path"]
+    async with Client(StdioServerParameters(command=COMMAND[0], args=arguments)) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["match", "path"]
 
 
 async def test_documents_are_resources_listed_page_by_page_and_read(connected):
