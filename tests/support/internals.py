@@ -480,6 +480,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "find_named_pages",
         "find_original",
     ),
+    "linkstore.ingest.pdf": ("read_pdf_page",),
     "linkstore.ingest.pipeline": ("write_pages",),
     "linkstore.ingest.relink": (
         "BEGUN_SOURCE",
@@ -488,6 +489,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Relinked",
     ),
     "linkstore.ingest.source": (
+        "EmptyPageError",
         "BadInput",
         "Dangling",
         "Encodings",
