@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
 
@@ -27,6 +30,7 @@ MIN_TOKEN_LENGTH: Final = 16
 """Characters that a token must have."""
 DEFAULT_DEPTH: Final = 6
 """Links in a row that a tool follows."""
+_NAMED: Final = re.compile(r"([A-Za-z0-9][\w-]{0,39})=(.+)", re.ASCII)
 _SECONDS: Final = 600.0
 """How long the page may wait for an answer, such as the report on a large store."""
 
@@ -70,7 +74,8 @@ def serve(
         )
         endpoint = None
         if mcp:
-            tools = make_tool_server(opened, about, write=write)  # says what is missing without the extra
+            # says what is missing without the extra
+            tools = make_tool_server({"": opened}, {"": about}, write=write)
             from linkstore.agents.mcp_transport import make_endpoint
 
             endpoint = make_endpoint(tools)
@@ -89,15 +94,15 @@ def serve(
 
 
 def mcp(
-    store: StoreOption,
+    store: Annotated[list[str] | None, typer.Option("--store", "-s")] = None,
     embedding: EmbeddingOption = None,
     http: bool = False,
     host: str = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
     token: Annotated[str | None, typer.Option(envvar="LINKSTORE_MCP_TOKEN")] = None,
     allow_host: list[str] | None = None,
-    about: str = "",
-    filter: str | None = None,
+    about: list[str] | None = None,
+    filter: list[str] | None = None,
     write: bool = False,
     max_depth: Annotated[int, typer.Option(min=0)] = DEFAULT_DEPTH,
     install: bool = False,
@@ -107,21 +112,24 @@ def mcp(
     dry_run: bool = False,
     remove: bool = False,
 ) -> None:
-    """Serve the tools of a store to MCP clients.
+    """Serve the tools of one or more stores to MCP clients.
 
     Clients of the Model Context Protocol, such as Claude or an editor, can search, follow links and read;
     with --write they can add and delete documents. Without --http, the client starts this command and
     communicates with it over stdin and stdout. Needs the extra mcp.
 
     Args:
+        store (PLACE): The store: a folder, or cassandra://host:port/keyspace/table; default LINKSTORE_STORE.
+            Repeatable, also as NAME=PLACE: the names of tools begin with it; default that of the folder.
         http: Serve over HTTP, not stdin and stdout.
         host: With --http: the address to listen at.
         port: With --http: the port; 0: a free one.
         token: With --http: the bearer token that clients must send; default a new one, shown on stderr.
         allow_host (HOST): With --http: a further allowed value of the header Host; repeatable.
-        about: What the store is about; models read it.
-        filter (JSON): Filter on metadata; clients see only documents that pass.
-        write: Let clients add and delete documents.
+        about: What the store is about; models read it. NAME=TEXT is for one of several; repeatable.
+        filter (JSON): Filter on metadata; clients see only documents that pass. NAME=JSON is for one of
+            several stores; repeatable.
+        write: Let clients add and delete documents; for one store.
         max_depth: Maximum number of links in a row that a tool follows.
         install: Add this server, with these options, to the configuration of MCP clients instead. The one
             before is kept as a backup, and one that is not understood is left alone.
@@ -132,9 +140,14 @@ def mcp(
         dry_run: With --install: print what would be done, and write nothing.
         remove: Remove the server from the clients instead; the store stays.
     """
-    condition = parse_json_option(filter, "--filter")
-    if write and condition:
+    places = _name_stores(store)
+    abouts = _assign(about or (), places, "--about")
+    filters = _assign(filter or (), places, "--filter")
+    conditions = {named: parse_json_option(text, "--filter") for named, text in filters.items()}
+    if write and filters:
         raise UsageError("--write with --filter would let clients replace documents that they do not see")
+    if write and len(places) > 1:
+        raise UsageError("--write is for one --store; start a server of its own for each that is written")
     if install or remove:
         refuse_options("is for clients that start the server", http=http, allow_host=allow_host)
         if remove:
@@ -142,12 +155,13 @@ def mcp(
         from linkstore.cli.install import install_server
 
         depth = None if max_depth == DEFAULT_DEPTH else str(max_depth)
-        options = {"--embedding": embedding, "--about": about, "--filter": filter, "--max-depth": depth}
-        settings = [part for option, value in options.items() if value for part in (option, value)]
+        options = [("--embedding", embedding), ("--max-depth", depth)]
+        options += [("--about", text) for text in about or ()] + [("--filter", text) for text in filter or ()]
+        settings = [part for option, value in options if value for part in (option, value)]
         settings += ["--write"] * write
         named = client or ()
         install_server(
-            store, settings, source=index, clients=named, name=name, dry_run=dry_run, remove=remove
+            places, settings, source=index, clients=named, name=name, dry_run=dry_run, remove=remove
         )
         return
     refuse_options("goes with --install only", index=index, client=client, name=name, dry_run=dry_run)
@@ -156,8 +170,12 @@ def mcp(
 
     if http and not is_loopback(host) and not allow_host:
         raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
-    with open_store(store, embedding=embedding, by_words=True) as opened_store:
-        serving = make_tool_server(opened_store, about, condition, write=write, max_depth=max_depth)
+    with ExitStack() as stack:
+        stores = {
+            named: stack.enter_context(open_store(place, embedding=embedding, by_words=True))
+            for named, place in places.items()
+        }
+        serving = make_tool_server(stores, abouts, conditions, write=write, max_depth=max_depth)
         from linkstore.agents.mcp_transport import log_to_stderr, serve_http, serve_stdio
 
         if not http:
@@ -170,6 +188,42 @@ def mcp(
                 note(f"token: {token}")
             log_to_stderr()
             serve_http(serving, listening, token, tuple(allow_host or ()))
+
+
+def _name_stores(written: Sequence[str] | None) -> dict[str, str]:
+    """Return the places of stores by name, which may be empty for the only one.
+
+    Raises:
+        UsageError: If there is none, or two have one name.
+    """
+    if not (places := written or [os.environ.get("LINKSTORE_STORE", "")])[0]:
+        raise UsageError("--store is missing; give the store to serve, or set LINKSTORE_STORE")
+    from linkstore.cli.install import make_server_name
+
+    named: dict[str, str] = {}
+    for place in places:
+        match = None if Path(place).exists() else _NAMED.fullmatch(place)
+        name = match[1] if match else make_server_name(place) if len(places) > 1 else ""
+        if name in named:
+            raise UsageError(f"--store {place}: two stores are called {name!r}; name one, as NAME=PLACE")
+        named[name] = match[2] if match else place
+    return named
+
+
+def _assign(values: Iterable[str], names: Collection[str], option: str) -> dict[str, str]:
+    """Return the value of an option for each store: its own, else that for all.
+
+    Raises:
+        UsageError: If one store has two.
+    """
+    assigned: dict[str, str] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        named, text = ([name], text) if equals and name and name in names else (names, value)
+        if any(store in assigned for store in named):
+            raise UsageError(f"{option} {value}: a store has two values; give NAME=… for each of them")
+        assigned.update(dict.fromkeys(named, text))
+    return assigned
 
 
 def _open_port(host: str, port: int) -> socket:
@@ -188,21 +242,36 @@ def _open_port(host: str, port: int) -> socket:
 
 
 def make_tool_server(
-    store: LinkStore,
-    about: str = "",
-    condition: Mapping[str, Any] | None = None,
+    stores: Mapping[str, LinkStore],
+    abouts: Mapping[str, str] | None = None,
+    filters: Mapping[str, Mapping[str, Any] | None] | None = None,
     *,
     write: bool = False,
-    max_depth: int = 6,
+    max_depth: int = DEFAULT_DEPTH,
 ) -> Server[Any]:
-    """Return the SDK's server of the tools of a store."""
-    from linkstore.agents.mcp_server import StoreServer
-    from linkstore.agents.tool_answers import ToolLimits, ToolScope
-    from linkstore.agents.tools import make_specs, make_writing_specs
+    """Return the SDK's server of the tools of stores.
 
-    scope = ToolScope(store, ToolLimits(max_depth=max_depth), condition)
-    specs = (*make_specs(scope, about), *(make_writing_specs(scope) if write else ()))
-    return StoreServer(scope, specs, about).server()
+    Args:
+        stores: By name, which is empty for the only one.
+        abouts: What they are about, by name.
+        filters: What clients see of them, by name; default all.
+        write: Whether clients may write.
+        max_depth: How many links in a row a tool follows.
+    """
+    from linkstore.agents.mcp_server import ServedStore, StoreServer
+    from linkstore.agents.tool_answers import ToolLimits, ToolScope
+
+    limits = ToolLimits(max_depth=max_depth)
+    served = [
+        ServedStore(
+            scope=ToolScope(store, limits, (filters or {}).get(name)),
+            name=name,
+            about=(abouts or {}).get(name, ""),
+            write=write,
+        )
+        for name, store in stores.items()
+    ]
+    return StoreServer(*served).server()
 
 
 def check_token(token: str | None) -> None:

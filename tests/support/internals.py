@@ -24,6 +24,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.agents.lookups": ("FoundFacts",),
     "linkstore.agents.mcp_server": (
         "PROMPT_NAME",
+        "ServedStore",
         "StoreServer",
         "make_address",
     ),
