@@ -16,7 +16,7 @@ FLOORS = (
     {"core"},
     {"embeddings", "extract", "engines", "strategies"},
     {"store"},
-    {"context", "ingest"},
+    {"context", "ingest", "llama_index"},
     {"agents", "evaluate"},
     {"memory"},
     {"explorer"},
