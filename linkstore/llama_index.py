@@ -58,7 +58,7 @@ class LinkRetriever(BaseRetriever):
 
 
 def _make_node(document: Document) -> NodeWithScore:
-    """Make a node of a document that was found, whose metadata are for programs but for title and URL."""
+    """Make a node of a document, of whose metadata a model reads only title and URL."""
     hidden = [key for key in document.metadata if key not in _FOR_MODELS]
     node = TextNode(
         id_=document.id or "",

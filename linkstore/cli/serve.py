@@ -39,6 +39,8 @@ def serve(
     store: StoreOption,
     memory: str | None = None,
     embedding: EmbeddingOption = None,
+    host: str = "127.0.0.1",
+    allow_host: list[str] | None = None,
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
     token: Annotated[str | None, typer.Option(envvar="LINKSTORE_SERVE_TOKEN")] = None,
     no_open: bool = False,
@@ -48,12 +50,14 @@ def serve(
 ) -> None:
     """Show a store in the browser: ask it, read documents, and see all links.
 
-    Prints the address of the page, which only this machine can reach, and opens it. The token in the address
-    is needed to see anything. Ends with Ctrl-C. Needs the extra serve, and with --mcp also mcp.
+    Prints the address of the page, which by default only this machine can reach, and opens it. The token in
+    the address is needed to see anything. Ends with Ctrl-C. Needs the extra serve, and with --mcp also mcp.
 
     Args:
         memory (PLACE): A store of conversations to show as well.
-        port: The port on 127.0.0.1; 0: a free one.
+        host: The address to listen at.
+        allow_host (HOST): A further allowed value of the header Host, such as localhost:8766; repeatable.
+        port: The port; 0: a free one.
         token: The token of the address; default a new one.
         no_open: Do not open a browser.
         write: Let the page add links that it suggests, and MCP clients write.
@@ -64,6 +68,8 @@ def serve(
     if about and not mcp:
         raise UsageError("--about is read by MCP clients; give --mcp, too")
     from linkstore.core.http_server import HttpLimits, list_allowed_hosts, run_server
+
+    _check_host(host, allow_host)
     from linkstore.explorer.server import make_app
     from linkstore.explorer.views import Views
 
@@ -79,15 +85,16 @@ def serve(
             from linkstore.agents.mcp_transport import make_endpoint
 
             endpoint = make_endpoint(tools)
-        listening = stack.enter_context(_open_port("127.0.0.1", port))
+        listening = stack.enter_context(_open_port(host, port))
         number = listening.getsockname()[1]
         chosen = token or secrets.token_urlsafe(24)
         views = Views(opened, conversations, write=write, name=store)
-        app = make_app(views, chosen, list_allowed_hosts("127.0.0.1", number), endpoint)
-        address = f"http://127.0.0.1:{number}/#token={quote(chosen, safe='')}"
+        app = make_app(views, chosen, list_allowed_hosts(host, number, allow_host or ()), endpoint)
+        where = (allow_host or [f"{host}:{number}"])[0]
+        address = f"http://{where}/#token={quote(chosen, safe='')}"
         note(f"open {address}")
         if mcp:
-            note(f"MCP clients: http://127.0.0.1:{number}/mcp, with the same token")
+            note(f"MCP clients: http://{where}/mcp, with the same token")
         if not no_open:
             webbrowser.open(address)
         run_server(app, listening, HttpLimits(answer=_SECONDS))
@@ -166,10 +173,8 @@ def mcp(
         return
     refuse_options("goes with --install only", index=index, client=client, name=name, dry_run=dry_run)
     check_token(token)
-    from linkstore.core.http_server import is_loopback
-
-    if http and not is_loopback(host) and not allow_host:
-        raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
+    if http:
+        _check_host(host, allow_host)
     with ExitStack() as stack:
         stores = {
             named: stack.enter_context(open_store(place, embedding=embedding, by_words=True))
@@ -224,6 +229,18 @@ def _assign(values: Iterable[str], names: Collection[str], option: str) -> dict[
             raise UsageError(f"{option} {value}: a store has two values; give NAME=… for each of them")
         assigned.update(dict.fromkeys(named, text))
     return assigned
+
+
+def _check_host(host: str, allowed: Sequence[str] | None) -> None:
+    """Refuse to be reached by others who have no name for this machine.
+
+    Raises:
+        UsageError: If no name is allowed.
+    """
+    from linkstore.core.http_server import is_loopback
+
+    if not is_loopback(host) and not allowed:
+        raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
 
 
 def _open_port(host: str, port: int) -> socket:

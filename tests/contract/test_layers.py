@@ -17,7 +17,7 @@ FLOORS = (
     {"embeddings", "extract", "engines", "strategies"},
     {"store"},
     {"context", "ingest", "llama_index"},
-    {"agents", "evaluate"},
+    {"agents", "evaluate", "mkdocs", "sphinx"},
     {"memory"},
     {"explorer"},
     {"cli"},

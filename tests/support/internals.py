@@ -441,6 +441,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "ENTRY_POINT_GROUP",
         "UpkeepExtractor",
     ),
+    "linkstore.ingest.builds": ("index_build",),
     "linkstore.ingest.chunks": (
         "ChunkLimits",
         "DEFAULT_LIMITS",
