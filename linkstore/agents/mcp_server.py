@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
@@ -80,18 +81,20 @@ class ServedStore:
         scope: What clients see of it, and what its tools may do.
         name: Distinguishes it from others; empty for the only one.
         about: What it is about; models read it.
+        only: The names of the tools to offer; None: those that the store calls for.
         write: Whether clients may write.
     """
 
     scope: ToolScope
     name: str = ""
     about: str = ""
+    only: Sequence[str] | None = None
     write: bool = False
 
     def make_specs(self) -> list[ToolSpec]:
         """Make its tools."""
         about = self.about or self.name
-        specs = [*make_specs(self.scope, about, f"{self.name}_" if self.name else "")]
+        specs = [*make_specs(self.scope, about, f"{self.name}_" if self.name else "", self.only)]
         return [*specs, *(make_writing_specs(self.scope) if self.write else ())]
 
     def list_reports(self) -> list[str]:

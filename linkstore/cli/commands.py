@@ -117,7 +117,9 @@ def _set_output(
         if verbose:
             stack.enter_context(_attach_handler(logging.StreamHandler()))
         else:
-            stack.enter_context(_attach_handler(_NoteHandler(), name="linkstore.index"))
+            # A reader's steps take long; whoever waits at a terminal sees them.
+            for name in ("linkstore.index", *(["linkstore.reader"] if sys.stderr.isatty() else [])):
+                stack.enter_context(_attach_handler(_NoteHandler(), name=name))
         if log_file is not None:
             try:
                 handler = logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace")

@@ -109,6 +109,7 @@ def mcp(
     token: Annotated[str | None, typer.Option(envvar="LINKSTORE_MCP_TOKEN")] = None,
     allow_host: list[str] | None = None,
     about: list[str] | None = None,
+    tool: list[str] | None = None,
     filter: list[str] | None = None,
     write: bool = False,
     max_depth: Annotated[int, typer.Option(min=0)] = DEFAULT_DEPTH,
@@ -134,6 +135,8 @@ def mcp(
         token: With --http: the bearer token that clients must send; default a new one, shown on stderr.
         allow_host (HOST): With --http: a further allowed value of the header Host; repeatable.
         about: What the store is about; models read it. NAME=TEXT is for one of several; repeatable.
+        tool (NAME): A tool to offer: search, match, follow, read, schema, path, similar, links or sources;
+            repeatable; default search, follow and read, with a schema also match and schema.
         filter (JSON): Filter on metadata; clients see only documents that pass. NAME=JSON is for one of
             several stores; repeatable.
         write: Let clients add and delete documents; for one store.
@@ -164,6 +167,7 @@ def mcp(
         depth = None if max_depth == DEFAULT_DEPTH else str(max_depth)
         options = [("--embedding", embedding), ("--max-depth", depth)]
         options += [("--about", text) for text in about or ()] + [("--filter", text) for text in filter or ()]
+        options += [("--tool", offered) for offered in tool or ()]
         settings = [part for option, value in options if value for part in (option, value)]
         settings += ["--write"] * write
         named = client or ()
@@ -180,7 +184,7 @@ def mcp(
             named: stack.enter_context(open_store(place, embedding=embedding, by_words=True))
             for named, place in places.items()
         }
-        serving = make_tool_server(stores, abouts, conditions, write=write, max_depth=max_depth)
+        serving = make_tool_server(stores, abouts, conditions, only=tool, write=write, max_depth=max_depth)
         from linkstore.agents.mcp_transport import log_to_stderr, serve_http, serve_stdio
 
         if not http:
@@ -263,6 +267,7 @@ def make_tool_server(
     abouts: Mapping[str, str] | None = None,
     filters: Mapping[str, Mapping[str, Any] | None] | None = None,
     *,
+    only: list[str] | None = None,
     write: bool = False,
     max_depth: int = DEFAULT_DEPTH,
 ) -> Server[Any]:
@@ -272,6 +277,7 @@ def make_tool_server(
         stores: By name, which is empty for the only one.
         abouts: What they are about, by name.
         filters: What clients see of them, by name; default all.
+        only: The names of the tools to offer; None: those that each store calls for.
         write: Whether clients may write.
         max_depth: How many links in a row a tool follows.
     """
@@ -284,6 +290,7 @@ def make_tool_server(
             scope=ToolScope(store, limits, (filters or {}).get(name)),
             name=name,
             about=(abouts or {}).get(name, ""),
+            only=only,
             write=write,
         )
         for name, store in stores.items()

@@ -23,6 +23,7 @@ from linkstore.core.documents import (
     convert_link_data,
     is_storable,
     keep_storable,
+    make_document,
 )
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.metadata import convert_metadata
@@ -515,4 +516,4 @@ def check_count(vectors: Floats, texts: Sequence[object]) -> None:
 
 def as_document(stored: Record | StoredDocument) -> Document:
     """Return a stored document as LangChain's, with metadata of its own."""
-    return Document(id=stored.id, page_content=stored.text, metadata=dict(stored.metadata))
+    return make_document(stored.id, stored.text, stored.metadata)
