@@ -8,7 +8,7 @@
 FROM python:3.13-slim AS build
 COPY . /src
 RUN python -m venv /opt/linkstore
-RUN /opt/linkstore/bin/python -m pip install --no-cache-dir "/src[mcp,pdf,rst,serve,web]"
+RUN /opt/linkstore/bin/python -m pip install --no-cache-dir "/src[mcp,pdf,rst]"
 # The default embedding is in its package: this needs no network, and fails the build if that changes.
 RUN HF_HUB_OFFLINE=1 /opt/linkstore/bin/linkstore demo
 
@@ -21,4 +21,4 @@ WORKDIR /data
 EXPOSE 8766
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s CMD ["python", "-c", "from http.client import HTTPConnection as C; c = C('127.0.0.1', 8766, timeout=4); c.request('GET', '/'); c.getresponse()"]
 ENTRYPOINT ["linkstore"]
-CMD ["serve", "--mcp", "--no-open", "--host", "0.0.0.0", "--allow-host", "localhost:8766", "--allow-host", "127.0.0.1:8766"]
+CMD ["serve", "--mcp", "--no-browser", "--host", "0.0.0.0", "--allow-host", "localhost:8766", "--allow-host", "127.0.0.1:8766"]

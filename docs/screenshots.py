@@ -36,11 +36,11 @@ def main() -> None:
             index(demo, FolderSource(pages))
             index(docs, FolderSource(DOCS))
             with serving(demo, name="demo") as address:
-                take(browser, address, "ask", f"#/ask?{urlencode({'q': QUESTION})}", "article.hit")
+                take(browser, address, "ask", f"#/ask?{urlencode({'q': QUESTION})}", ".diagram .node")
             with serving(docs, name="docs") as address:
-                take(browser, address, "corpus", "#/corpus", ".graph-status")
-                page = urlencode({"id": "explanation/link-groups.md", "hops": 1})
-                take(browser, address, "document", f"#/document?{page}", "pre.text")
+                take(browser, address, "corpus", "#/corpus", ".graph-status:has-text('pages')")
+                page = urlencode({"id": "explanation/link-groups.md"})
+                take(browser, address, "document", f"#/document?{page}", ".around .node")
         browser.close()
 
 

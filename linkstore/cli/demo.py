@@ -50,13 +50,13 @@ def demo(
             raise UsageError(f"--copy: {copy} is not empty; give a new folder")
         with site() as folder:
             shutil.copytree(folder, copy, dirs_exist_ok=True)
-        note(f"copied the site to {copy}; index it with: linkstore index {copy} --store STORE")
+        note(f"copied the site to {copy}; see it with: linkstore open {copy}")
         return
     from linkstore.ingest import FolderSource, index
 
     kept = nullcontext(store) if store is not None else TemporaryDirectory(prefix="linkstore-demo-")
     with kept as place, open_store(place, create=True) as opened_store, site() as folder:
-        index(opened_store, FolderSource(folder), name="linkstore-demo", links=DEMO_LINKS)
+        index(opened_store, FolderSource(folder), name="linkstore-demo", links=DEMO_LINKS, progress=None)
         similar, linked = compare(opened_store)
     console = get_stdout()
     console.print(f"Question: {QUESTION}\n", style="bold")

@@ -1,4 +1,4 @@
-"""``linkstore serve`` and ``linkstore mcp``: a store for the browser, and its tools for models."""
+"""``linkstore open``, ``serve`` and ``mcp``: a store for the browser, and its tools for models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import secrets
 import webbrowser
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
@@ -15,9 +15,16 @@ from urllib.parse import quote
 import typer
 
 from linkstore.cli.commands import EmbeddingOption, StoreOption
-from linkstore.cli.exits import UsageError
+from linkstore.cli.exits import SOURCE_INCOMPLETE, UsageError
 from linkstore.cli.output import note
-from linkstore.cli.stores import open_store, parse_json_option, refuse_options
+from linkstore.cli.stores import (
+    DEFAULT_STORE,
+    find_store,
+    is_store,
+    open_store,
+    parse_json_option,
+    refuse_options,
+)
 
 if TYPE_CHECKING:
     from socket import socket
@@ -28,11 +35,51 @@ if TYPE_CHECKING:
 
 MIN_TOKEN_LENGTH: Final = 16
 """Characters that a token must have."""
+PAGE_PORT: Final = 8766
+"""The usual port of the page."""
+PortOption = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help=f"The port; 0: a free one; default {PAGE_PORT} if it is free."),
+]
 DEFAULT_DEPTH: Final = 6
 """Links in a row that a tool follows."""
 _NAMED: Final = re.compile(r"([A-Za-z0-9][\w-]{0,39})=(.+)", re.ASCII)
 _SECONDS: Final = 600.0
 """How long the page may wait for an answer, such as the report on a large store."""
+
+
+def open_source(
+    store: StoreOption,
+    source: Annotated[str | None, typer.Argument()] = None,
+    links: list[str] | None = None,
+    embedding: EmbeddingOption = None,
+    allow_private: bool = False,
+    port: PortOption = None,
+    no_browser: bool = False,
+) -> None:
+    """Index a source, and show it in the browser.
+
+    Does as linkstore index SOURCE, then as linkstore serve: indexes a folder, website, page, vault, wiki or
+    file into the store, which is made if there is none, and opens the page that shows it, until Ctrl-C.
+    Without SOURCE, or with a folder that is a store, only opens the page. linkstore SOURCE does the same.
+
+    Args:
+        source (SOURCE): A URL, a folder or file of pages, a vault, a wiki dump, a file of JSON lines or ZIM.
+        links (NAMES): Link extractors; default hyperlink,section,citation; also mention, entity, keyword.
+        allow_private: Website: allow loopback and private addresses.
+        no_browser: Do not open a browser.
+    """
+    if source is not None and is_store(source):
+        store = source
+    elif source is not None:
+        from linkstore.cli.index import index
+
+        try:
+            index(source, store, links=links, embedding=embedding, allow_private=allow_private)
+        except typer.Exit as end:
+            if end.exit_code != SOURCE_INCOMPLETE:
+                raise
+    serve(store, embedding=embedding, port=port, no_browser=no_browser)
 
 
 def serve(
@@ -41,9 +88,9 @@ def serve(
     embedding: EmbeddingOption = None,
     host: str = "127.0.0.1",
     allow_host: list[str] | None = None,
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
+    port: PortOption = None,
     token: Annotated[str | None, typer.Option(envvar="LINKSTORE_SERVE_TOKEN")] = None,
-    no_open: bool = False,
+    no_browser: bool = False,
     write: bool = False,
     mcp: bool = False,
     about: str = "",
@@ -51,15 +98,14 @@ def serve(
     """Show a store in the browser: ask it, read documents, and see all links.
 
     Prints the address of the page, which by default only this machine can reach, and opens it. The token in
-    the address is needed to see anything. Ends with Ctrl-C. Needs the extra serve, and with --mcp also mcp.
+    the address is needed to see anything. Ends with Ctrl-C. With --mcp, needs the extra mcp.
 
     Args:
         memory (PLACE): A store of conversations to show as well.
         host: The address to listen at.
         allow_host (HOST): A further allowed value of the header Host, such as localhost:8766; repeatable.
-        port: The port; 0: a free one.
         token: The token of the address; default a new one.
-        no_open: Do not open a browser.
+        no_browser: Do not open a browser.
         write: Let the page add links that it suggests, and MCP clients write.
         mcp: Serve MCP clients too, at /mcp with the same token.
         about: What the store is about; models read it.
@@ -85,17 +131,17 @@ def serve(
             from linkstore.agents.mcp_transport import make_endpoint
 
             endpoint = make_endpoint(tools)
-        listening = stack.enter_context(_open_port(host, port))
+        listening = stack.enter_context(_open_page_port(host, port))
         number = listening.getsockname()[1]
         chosen = token or secrets.token_urlsafe(24)
-        views = Views(opened, conversations, write=write, name=store)
+        views = Views(opened, conversations, write=write, name=_name_store(store))
         app = make_app(views, chosen, list_allowed_hosts(host, number, allow_host or ()), endpoint)
         where = (allow_host or [f"{host}:{number}"])[0]
         address = f"http://{where}/#token={quote(chosen, safe='')}"
-        note(f"open {address}")
+        note(f"open {address} (Ctrl-C ends it)")
         if mcp:
             note(f"MCP clients: http://{where}/mcp, with the same token")
-        if not no_open:
+        if not no_browser:
             webbrowser.open(address)
         run_server(app, listening, HttpLimits(answer=_SECONDS))
 
@@ -127,8 +173,9 @@ def mcp(
     communicates with it over stdin and stdout. Needs the extra mcp.
 
     Args:
-        store (PLACE): The store: a folder, or cassandra://host:port/keyspace/table; default LINKSTORE_STORE.
-            Repeatable, also as NAME=PLACE: the names of tools begin with it; default that of the folder.
+        store (PLACE): The store: a folder, or cassandra://host:port/keyspace/table; default LINKSTORE_STORE,
+            else the .linkstore in this folder or the nearest one above. Repeatable, also as NAME=PLACE: the
+            names of tools begin with it; default that of the folder.
         http: Serve over HTTP, not stdin and stdout.
         host: With --http: the address to listen at.
         port: With --http: the port; 0: a free one.
@@ -203,12 +250,11 @@ def _name_stores(written: Sequence[str] | None) -> dict[str, str]:
     """Return the places of stores by name, which may be empty for the only one.
 
     Raises:
-        UsageError: If there is none, or two have one name.
+        UsageError: If two have one name.
     """
-    if not (places := written or [os.environ.get("LINKSTORE_STORE", "")])[0]:
-        raise UsageError("--store is missing; give the store to serve, or set LINKSTORE_STORE")
     from linkstore.cli.install import make_server_name
 
+    places = written or [os.environ.get("LINKSTORE_STORE") or find_store()]
     named: dict[str, str] = {}
     for place in places:
         match = None if Path(place).exists() else _NAMED.fullmatch(place)
@@ -245,6 +291,20 @@ def _check_host(host: str, allowed: Sequence[str] | None) -> None:
 
     if not is_loopback(host) and not allowed:
         raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
+
+
+def _name_store(place: str) -> str:
+    """Return the name of a store for the page: its place, or the folder around it."""
+    path = Path(place)
+    return path.absolute().parent.name or place if path.name == DEFAULT_STORE else place
+
+
+def _open_page_port(host: str, port: int | None) -> socket:
+    """Open the port of the page, by default the usual one if it is free."""
+    if port is None:
+        with suppress(UsageError):
+            return _open_port(host, PAGE_PORT)
+    return _open_port(host, port or 0)
 
 
 def _open_port(host: str, port: int) -> socket:

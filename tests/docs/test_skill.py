@@ -39,13 +39,15 @@ def test_the_commands_run(tmp_path):
 
 
 def test_the_tools_that_it_names_are_those_of_a_server(tmp_path):
-    with LinkStore.open(tmp_path / "kb") as store:
-        offered = {spec.name for spec in make_specs(ToolScope(store))}
     named = re.search(r"the tools (.*?) of a linkstore server", SKILL.read_text(), re.DOTALL)[1]
     table = re.findall(r"^\|[^|]*\|([^|]*)\|", SKILL.read_text(), re.MULTILINE)
+    with LinkStore.open(tmp_path / "kb") as store:
+        scope = ToolScope(store)
+        every_store = [spec.name for spec in make_specs(scope)]
+        in_table = {name for cell in table for name in re.findall(r"`(\w+)`", cell)}
 
-    assert set(re.findall(r"`(\w+)`", named)) <= offered
-    assert {name for cell in table for name in re.findall(r"`(\w+)`", cell)} <= offered
+        assert re.findall(r"`(\w+)`", named) == every_store
+        assert {spec.name for spec in make_specs(scope, only=sorted(in_table))} == in_table
 
 
 @pytest.mark.parametrize("manifest", [PLUGIN, MARKETPLACE], ids=["plugin", "marketplace"])

@@ -66,7 +66,7 @@ async def test_each_store_has_its_tools_and_its_name_stands_in_each_result(make_
         tools = [tool.name for tool in (await client.list_tools()).tools]
         assert tools[0] == "docs_search"
         assert {name.partition("_")[0] for name in tools} == {"docs", "wiki"}
-        assert len(set(tools)) == len(tools) == 16
+        assert len(set(tools)) == len(tools) == 6
         for name, subject in (("docs", "ships"), ("wiki", "birds")):
             found = await client.call_tool(f"{name}_search", {"question": f"All about {subject}"})
             assert found.content[0].text.startswith(f"Store {name}: ")
@@ -183,7 +183,6 @@ def test_the_command_line_names_stores_by_their_folders_or_as_it_is_told(folders
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "--store is missing"),
         (("--store", "docs", "--store", "x/docs"), "two stores are called 'docs'"),
         (("--store", "docs", "--store", "wiki", "--write"), "--write is for one --store"),
         (("--store", "docs", "--filter", "{}", "--filter", "{}"), "a store has two values"),

@@ -58,6 +58,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.cli.clients": ("CLIENTS",),
     "linkstore.cli.commands": (
         "add_command",
+        "complete_words",
         "make_application",
     ),
     "linkstore.cli.demo": (
@@ -76,10 +77,10 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "show_migration",
         "write_json_lines",
     ),
-    "linkstore.cli.output": ("show_progress",),
     "linkstore.cli.serve": ("make_tool_server",),
     "linkstore.cli.sources": ("recognize_kind",),
     "linkstore.cli.stores": (
+        "find_store",
         "open_or_make",
         "open_store",
     ),
@@ -232,6 +233,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Lock",
         "infrequent_gc",
     ),
+    "linkstore.core.progress": ("is_notebook", "show_progress"),
     "linkstore.core.text": (
         "STOP_WORDS",
         "find_words",

@@ -561,7 +561,7 @@ class OwnToolCases:
 
     def test_tools_write_nothing(self, store):
         store.add_documents([node("a", "one", out("to", "b")), node("b", "two", into("to", "b"))])
-        before = list(store.scan()), store.accessed(["a", "b"])
+        before = list(store.scan()), store.accesses.read(["a", "b"])
         tools = make_all_tools(store)
         for name, arguments in (
             ("search", {"question": "one"}),
@@ -569,4 +569,4 @@ class OwnToolCases:
             ("read", {"id": "a"}),
         ):
             assert message(tools, name, **arguments).status == "success"
-        assert (list(store.scan()), store.accessed(["a", "b"])) == before
+        assert (list(store.scan()), store.accesses.read(["a", "b"])) == before
