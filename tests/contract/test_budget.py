@@ -18,7 +18,7 @@ from linkstore.memory import ConversationMemory
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "linkstore", ROOT / "extractors" / "linkstore_extractors")
-MAX_LINES = 40_500
+MAX_LINES = 40_290
 MAX_MODULES = 261
 MAX_EXPORTED = 110
 """Names that the packages export, each as often as it is exported."""
