@@ -8,7 +8,7 @@ LONG := $(VENV)/.ready-long
 MUTATE := $(VENV)/.ready-mutate
 LOWEST := $(VENV)-lowest
 comma := ,
-LOWEST_EXTRAS := agents,beautifulsoup4,cassandra,mcp,minilm,openai,otel,plot,serve,web,yake,zim
+LOWEST_EXTRAS := agents,beautifulsoup4,cassandra,mcp,minilm,openai,otel,plot,yake,zim
 DOCS := $(VENV)/.ready-docs
 SITE := site
 PAGES := $(shell find docs linkstore extractors notebooks -name '*.md' -o -name '*.py' -o -name '.nav.yml')
@@ -119,7 +119,7 @@ define install
 endef
 
 $(RUN): pyproject.toml | $(VENV)/bin/python
-	$(call install,--editable '.[serve]')
+	$(call install,--editable .)
 
 $(DEV): pyproject.toml | $(RUN)
 	$(call install,--editable . --group dev)

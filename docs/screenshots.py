@@ -36,10 +36,10 @@ def main() -> None:
         with LinkStore.open(Path(folder) / "manual") as store, site("sqlite") as pages:
             index(store, FolderSource(pages), links=DEMO_LINKS)
             with serving(store, name="SQLite's manual") as address:
-                take(browser, address, "ask", f"#/ask?{urlencode({'q': QUESTION})}", "article.hit")
-                take(browser, address, "corpus", "#/corpus", ".graph-status")
-                page = urlencode({"id": PAGE, "hops": 1})
-                take(browser, address, "document", f"#/document?{page}", "pre.text")
+                take(browser, address, "ask", f"#/ask?{urlencode({'q': QUESTION})}", ".diagram .node")
+                take(browser, address, "corpus", "#/corpus", ".graph-status:has-text('pages')")
+                page = urlencode({"id": PAGE})
+                take(browser, address, "document", f"#/document?{page}", ".around .node")
         browser.close()
 
 

@@ -70,7 +70,7 @@ def demo(
             raise UsageError(f"--copy: {copy} is not empty; give a new folder")
         with site(name) as folder:
             shutil.copytree(folder, copy, dirs_exist_ok=True)
-        note(f"copied the site to {copy}; index it with: linkstore index {copy} --store STORE")
+        note(f"copied the site to {copy}; see it with: linkstore open {copy}")
         return
     from linkstore.ingest import FolderSource, index
 

@@ -1,20 +1,21 @@
-"""``linkstore serve`` and ``linkstore mcp``: a store for the browser, and its tools for models."""
+"""``linkstore open``, ``serve`` and ``mcp``: a store for the browser, and its tools for models."""
 
 from __future__ import annotations
 
 import secrets
 import webbrowser
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
 
 import typer
 
 from linkstore.cli.commands import EmbeddingOption, StoreOption
-from linkstore.cli.exits import UsageError
+from linkstore.cli.exits import SOURCE_INCOMPLETE, UsageError
 from linkstore.cli.output import note
-from linkstore.cli.stores import open_store, parse_json_option, refuse_options
+from linkstore.cli.stores import DEFAULT_STORE, is_store, open_store, parse_json_option, refuse_options
 
 if TYPE_CHECKING:
     from socket import socket
@@ -25,19 +26,61 @@ if TYPE_CHECKING:
 
 MIN_TOKEN_LENGTH: Final = 16
 """Characters that a token must have."""
+PAGE_PORT: Final = 8766
+"""The usual port of the page."""
+PortOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=65535, help=f"The port on 127.0.0.1; 0: a free one; default {PAGE_PORT} if it is free."
+    ),
+]
 DEFAULT_DEPTH: Final = 6
 """Links in a row that a tool follows."""
 _SECONDS: Final = 600.0
 """How long the page may wait for an answer, such as the report on a large store."""
 
 
+def open_source(
+    store: StoreOption,
+    source: Annotated[str | None, typer.Argument()] = None,
+    links: list[str] | None = None,
+    embedding: EmbeddingOption = None,
+    allow_private: bool = False,
+    port: PortOption = None,
+    no_browser: bool = False,
+) -> None:
+    """Index a source, and show it in the browser.
+
+    Does as linkstore index SOURCE, then as linkstore serve: indexes a folder, website, page, vault, wiki or
+    file into the store, which is made if there is none, and opens the page that shows it, until Ctrl-C.
+    Without SOURCE, or with a folder that is a store, only opens the page. linkstore SOURCE does the same.
+
+    Args:
+        source (SOURCE): A URL, a folder or file of pages, a vault, a wiki dump, a file of JSON lines or ZIM.
+        links (NAMES): Link extractors; default hyperlink,section,citation; also mention, entity, keyword.
+        allow_private: Website: allow loopback and private addresses.
+        no_browser: Do not open a browser.
+    """
+    if source is not None and is_store(source):
+        store = source
+    elif source is not None:
+        from linkstore.cli.index import index
+
+        try:
+            index(source, store, links=links, embedding=embedding, allow_private=allow_private)
+        except typer.Exit as end:
+            if end.exit_code != SOURCE_INCOMPLETE:
+                raise
+    serve(store, embedding=embedding, port=port, no_browser=no_browser)
+
+
 def serve(
     store: StoreOption,
     memory: str | None = None,
     embedding: EmbeddingOption = None,
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
+    port: PortOption = None,
     token: Annotated[str | None, typer.Option(envvar="LINKSTORE_SERVE_TOKEN")] = None,
-    no_open: bool = False,
+    no_browser: bool = False,
     write: bool = False,
     mcp: bool = False,
     about: str = "",
@@ -45,13 +88,12 @@ def serve(
     """Show a store in the browser: ask it, read documents, and see all links.
 
     Prints the address of the page, which only this machine can reach, and opens it. The token in the address
-    is needed to see anything. Ends with Ctrl-C. Needs the extra serve, and with --mcp also mcp.
+    is needed to see anything. Ends with Ctrl-C. With --mcp, needs the extra mcp.
 
     Args:
         memory (PLACE): A store of conversations to show as well.
-        port: The port on 127.0.0.1; 0: a free one.
         token: The token of the address; default a new one.
-        no_open: Do not open a browser.
+        no_browser: Do not open a browser.
         write: Let the page add links that it suggests, and MCP clients write.
         mcp: Serve MCP clients too, at /mcp with the same token.
         about: What the store is about; models read it.
@@ -74,16 +116,16 @@ def serve(
             from linkstore.agents.mcp_transport import make_endpoint
 
             endpoint = make_endpoint(tools)
-        listening = stack.enter_context(_open_port("127.0.0.1", port))
+        listening = stack.enter_context(_open_page_port(port))
         number = listening.getsockname()[1]
         chosen = token or secrets.token_urlsafe(24)
-        views = Views(opened, conversations, write=write, name=store)
+        views = Views(opened, conversations, write=write, name=_name_store(store))
         app = make_app(views, chosen, list_allowed_hosts("127.0.0.1", number), endpoint)
         address = f"http://127.0.0.1:{number}/#token={quote(chosen, safe='')}"
-        note(f"open {address}")
+        note(f"open {address} (Ctrl-C ends it)")
         if mcp:
             note(f"MCP clients: http://127.0.0.1:{number}/mcp, with the same token")
-        if not no_open:
+        if not no_browser:
             webbrowser.open(address)
         run_server(app, listening, HttpLimits(answer=_SECONDS))
 
@@ -97,6 +139,7 @@ def mcp(
     token: Annotated[str | None, typer.Option(envvar="LINKSTORE_MCP_TOKEN")] = None,
     allow_host: list[str] | None = None,
     about: str = "",
+    tool: list[str] | None = None,
     filter: str | None = None,
     write: bool = False,
     max_depth: Annotated[int, typer.Option(min=0)] = DEFAULT_DEPTH,
@@ -120,6 +163,8 @@ def mcp(
         token: With --http: the bearer token that clients must send; default a new one, shown on stderr.
         allow_host (HOST): With --http: a further allowed value of the header Host; repeatable.
         about: What the store is about; models read it.
+        tool (NAME): A tool to offer: search, match, follow, read, schema, path, similar, links or sources;
+            repeatable; default search, follow and read, with a schema also match and schema.
         filter (JSON): Filter on metadata; clients see only documents that pass.
         write: Let clients add and delete documents.
         max_depth: Maximum number of links in a row that a tool follows.
@@ -144,6 +189,7 @@ def mcp(
         depth = None if max_depth == DEFAULT_DEPTH else str(max_depth)
         options = {"--embedding": embedding, "--about": about, "--filter": filter, "--max-depth": depth}
         settings = [part for option, value in options.items() if value for part in (option, value)]
+        settings += [part for offered in tool or () for part in ("--tool", offered)]
         settings += ["--write"] * write
         named = client or ()
         install_server(
@@ -157,7 +203,9 @@ def mcp(
     if http and not is_loopback(host) and not allow_host:
         raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
     with open_store(store, embedding=embedding, by_words=True) as opened_store:
-        serving = make_tool_server(opened_store, about, condition, write=write, max_depth=max_depth)
+        serving = make_tool_server(
+            opened_store, about, condition, only=tool, write=write, max_depth=max_depth
+        )
         from linkstore.agents.mcp_transport import log_to_stderr, serve_http, serve_stdio
 
         if not http:
@@ -170,6 +218,20 @@ def mcp(
                 note(f"token: {token}")
             log_to_stderr()
             serve_http(serving, listening, token, tuple(allow_host or ()))
+
+
+def _name_store(place: str) -> str:
+    """Return the name of a store for the page: its place, or the folder around it."""
+    path = Path(place)
+    return path.absolute().parent.name or place if path.name == DEFAULT_STORE else place
+
+
+def _open_page_port(port: int | None) -> socket:
+    """Open the port of the page, by default the usual one if it is free."""
+    if port is None:
+        with suppress(UsageError):
+            return _open_port("127.0.0.1", PAGE_PORT)
+    return _open_port("127.0.0.1", port or 0)
 
 
 def _open_port(host: str, port: int) -> socket:
@@ -192,6 +254,7 @@ def make_tool_server(
     about: str = "",
     condition: Mapping[str, Any] | None = None,
     *,
+    only: list[str] | None = None,
     write: bool = False,
     max_depth: int = 6,
 ) -> Server[Any]:
@@ -201,7 +264,7 @@ def make_tool_server(
     from linkstore.agents.tools import make_specs, make_writing_specs
 
     scope = ToolScope(store, ToolLimits(max_depth=max_depth), condition)
-    specs = (*make_specs(scope, about), *(make_writing_specs(scope) if write else ()))
+    specs = (*make_specs(scope, about, only=only), *(make_writing_specs(scope) if write else ()))
     return StoreServer(scope, specs, about).server()
 
 

@@ -22,11 +22,11 @@ from linkstore.core.calls import Operation, call_engine
 from linkstore.core.plans import StoredDocument, read_documents
 from linkstore.core.text import fold, tokenize
 from linkstore.errors import DocumentError
-from linkstore.memory.names import stem_plural
 from linkstore.memory.sessions import SessionKey, check_parts
 from linkstore.memory.settings import MemorySettings, add_documents, delete_documents
 from linkstore.memory.turns import Turn, format_time, read_all, read_session_documents, read_turn
 from linkstore.store.documents import as_document
+from linkstore.strategies.resolver import has_part, strip_word
 
 _SESSIONS_AT_ONCE: Final = 100
 """How many sessions are read at once."""
@@ -183,10 +183,8 @@ def _find_mention(turn: Turn, entity: str) -> str | None:
 
 def _has_words(turn: Turn, words: tuple[str, ...]) -> bool:
     """Say whether a turn has these words next to each other, in either number."""
-    wanted = [stem_plural(word) for word in words]
-    stems = [stem_plural(word.removesuffix("'s")) for word in tokenize(f"{turn.query}\n{turn.text}")]
-    starts = range(len(stems) - len(wanted) + 1) if wanted else ()
-    return any(stems[at : at + len(wanted)] == wanted for at in starts)
+    wanted = tuple(map(strip_word, words))
+    return bool(wanted) and has_part(tuple(map(strip_word, tokenize(f"{turn.query}\n{turn.text}"))), wanted)
 
 
 def _name_parts(entity: str) -> list[tuple[str, ...]]:

@@ -22,7 +22,7 @@ from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
 from linkstore.memory.facts import asks_for_past, is_about_past, read_clauses, says_change
-from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names, stem_plural
+from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
@@ -48,6 +48,7 @@ from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy, rerank_hits
 from linkstore.strategies.first_stage import Words
 from linkstore.strategies.pagerank import PageRank
+from linkstore.strategies.resolver import strip_word
 
 RECALL_POOL: Final = 50
 """How many hits of each view are joined."""
@@ -344,7 +345,7 @@ def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
 
 
 def _find_stems(text: str) -> set[str]:
-    return {stem_plural(word) for word in extract_terms(text)}
+    return {strip_word(word) for word in extract_terms(text)}
 
 
 def _give_way(

@@ -21,7 +21,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "find_doubt",
     ),
     "linkstore.agents.graph_questions": ("MAX_PATHS", "aask_graph", "list_paths"),
-    "linkstore.agents.lookups": ("FoundFacts",),
     "linkstore.agents.mcp_server": (
         "PROMPT_NAME",
         "StoreServer",
@@ -43,15 +42,11 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "make_json_schema",
         "read_output",
     ),
-    "linkstore.agents.prompts": (
-        "FIRST_TASK",
-        "READ_TASK",
-    ),
+    "linkstore.agents.prompts": ("TASK",),
     "linkstore.agents.reader": ("chat_model",),
     "linkstore.agents.state": (
-        "CitedAnswer",
+        "CitedReply",
         "CitedStatement",
-        "Decision",
     ),
     "linkstore.agents.tool_answers": ("ToolScope",),
     "linkstore.agents.tools": (
@@ -62,6 +57,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.cli.clients": ("CLIENTS",),
     "linkstore.cli.commands": (
         "add_command",
+        "complete_words",
         "make_application",
     ),
     "linkstore.cli.demo": (
@@ -86,10 +82,10 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "show_migration",
         "write_json_lines",
     ),
-    "linkstore.cli.output": ("show_progress",),
     "linkstore.cli.serve": ("make_tool_server",),
     "linkstore.cli.sources": ("recognize_kind",),
     "linkstore.cli.stores": (
+        "find_store",
         "open_or_make",
         "open_store",
     ),
@@ -116,10 +112,13 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.core.arrays": (
         "Floats",
         "cosine_similarities",
+        "find_distinct",
+        "find_positions",
         "is_member",
         "make_unit_vector",
         "normalize_vector",
         "normalize_vectors",
+        "sort_integers",
         "sort_unique",
     ),
     "linkstore.core.calls": (
@@ -146,6 +145,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "PageDocuments",
         "collect_weights",
         "convert_link_data",
+        "make_document",
         "replace_kinds",
     ),
     "linkstore.core.filters": (
@@ -232,11 +232,13 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "rank_best",
         "rank_by_group",
         "rank_refs",
+        "select_by_group",
     ),
     "linkstore.core.processes": (
         "Lock",
         "infrequent_gc",
     ),
+    "linkstore.core.progress": ("is_notebook", "show_progress"),
     "linkstore.core.text": (
         "STOP_WORDS",
         "find_words",
@@ -609,11 +611,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Traversing",
     ),
     "linkstore.strategies.impact": ("find_impact",),
-    "linkstore.strategies.names": (
-        "MAX_NAME_WORDS",
-        "NAMING_KINDS",
-        "is_slip",
-    ),
     "linkstore.strategies.neighbours": (
         "MAX_SHOWN_MEMBERS",
         "find_neighbours",
@@ -630,7 +627,10 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "linkstore.strategies.resolver": (
         "GRADES",
+        "MAX_NAME_WORDS",
+        "NAMING_KINDS",
         "Resolution",
+        "is_slip",
         "resolve_name",
     ),
     "linkstore.strategies.results": (

@@ -13,10 +13,6 @@ from itertools import count
 from time import time
 
 import pytest
-
-pytest.importorskip("httpcore2", reason="needs the extra 'web'")
-pytest.importorskip("protego", reason="needs the extra 'web'")
-
 from hostile_urls import HOSTILE, NAMES
 from internals import get_links
 from memory_store import MemoryStore
@@ -29,9 +25,17 @@ from linkstore.errors import (
     SourceNotFoundError,
     StrategyError,
 )
-from linkstore.ingest import FolderSource, NothingIndexedError, Partition, index, pipeline, workers
+from linkstore.ingest import (
+    FolderSource,
+    NothingIndexedError,
+    Partition,
+    WebSettings,
+    WebsiteSource,
+    index,
+    pipeline,
+    workers,
+)
 from linkstore.ingest import workers as readahead
-from linkstore.ingest.web import WebSettings, WebsiteSource
 
 crawling = import_module("linkstore.ingest.web.crawl")
 START = "http://docs.test/"
@@ -388,7 +392,7 @@ RUN = """
 import sys
 from linkstore import LinkStore
 from linkstore.ingest import index
-from linkstore.ingest.web import WebSettings, WebsiteSource
+from linkstore.ingest import WebSettings, WebsiteSource
 with LinkStore.open(sys.argv[2]) as store:
     source = WebsiteSource(sys.argv[1], rate=1000.0, allow_private=True)
     print(index(store, source).chunks)

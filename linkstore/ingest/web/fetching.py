@@ -20,7 +20,22 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_netw
 from itertools import chain
 from typing import Any, Final, Self, TypedDict
 
-from linkstore.errors import FetchError, ForbiddenUrlError, MissingExtraError
+from httpcore2 import (
+    SOCKET_OPTION,
+    URL,
+    ConnectError,
+    ConnectionPool,
+    ConnectTimeout,
+    NetworkBackend,
+    NetworkError,
+    NetworkStream,
+    ProtocolError,
+    ReadTimeout,
+    SyncBackend,
+    TimeoutException,
+)
+
+from linkstore.errors import FetchError, ForbiddenUrlError
 from linkstore.ingest.web.targets import (
     RequestTarget,
     UnknownHostError,
@@ -28,24 +43,6 @@ from linkstore.ingest.web.targets import (
     make_absolute_url,
     read_target,
 )
-
-try:
-    from httpcore2 import (
-        SOCKET_OPTION,
-        URL,
-        ConnectError,
-        ConnectionPool,
-        ConnectTimeout,
-        NetworkBackend,
-        NetworkError,
-        NetworkStream,
-        ProtocolError,
-        ReadTimeout,
-        SyncBackend,
-        TimeoutException,
-    )
-except ModuleNotFoundError as error:
-    raise MissingExtraError("indexing a website", "web") from error
 
 GZIP: Final = b"\x1f\x8b"
 """The first bytes of a gzip file."""
