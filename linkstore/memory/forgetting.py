@@ -11,6 +11,7 @@ with the same arguments finds and removes all that is left.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +29,7 @@ from linkstore.memory.settings import MemorySettings, add_documents, delete_docu
 from linkstore.memory.turns import Turn, format_time, read_all, read_session_documents, read_turn
 from linkstore.store.documents import as_document
 
+_COMMON_NOUN: Final = re.compile(r"\b(?:an?|une?|una) [a-z]\w*")
 _SESSIONS_AT_ONCE: Final = 100
 """How many sessions are read at once."""
 
@@ -169,22 +171,27 @@ def _select_meant(known: Iterable[Turn], entity: str | None) -> dict[str, str]:
         for turn in turns:
             if turn.id in named:
                 gone[turn.id] = named[turn.id]
-            elif named and any(_has_words(turn, part) for part in parts):
+            elif named and any(_has_words(turn, entity, part) for part in parts):
                 gone[turn.id] = "named"
     return gone
 
 
 def _find_mention(turn: Turn, entity: str) -> str | None:
     """Say how a turn mentions an entity in full: as what it means, or in its words; None if it does not."""
-    if fold(entity) in map(fold, turn.entities):
+    if fold(entity) in map(fold, (*turn.entities, *turn.focus)):
         return "meant"
-    return "named" if _has_words(turn, tokenize(entity)) else None
+    return "named" if _has_words(turn, entity, tokenize(entity)) else None
 
 
-def _has_words(turn: Turn, words: tuple[str, ...]) -> bool:
-    """Say whether a turn has these words next to each other, in either number."""
-    wanted = [stem_plural(word) for word in words]
-    stems = [stem_plural(word.removesuffix("'s")) for word in tokenize(f"{turn.query}\n{turn.text}")]
+def _has_words(turn: Turn, entity: str, words: tuple[str, ...]) -> bool:
+    """Say whether a turn has these words of an entity next to each other, in either number.
+
+    "A biscuit" is none called Biscuit.
+    """
+    wanted, text = [stem_plural(word) for word in words], f"{turn.query}\n{turn.text}"
+    if entity.isalpha() and entity.istitle():
+        text = _COMMON_NOUN.sub(" ", text)
+    stems = [stem_plural(word.removesuffix("'s")) for word in tokenize(text)]
     starts = range(len(stems) - len(wanted) + 1) if wanted else ()
     return any(stems[at : at + len(wanted)] == wanted for at in starts)
 

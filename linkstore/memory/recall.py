@@ -22,15 +22,23 @@ from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
 from linkstore.memory.facts import asks_for_past, is_about_past, read_clauses, says_change
+from linkstore.memory.focus import find_focus
 from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names, stem_plural
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
     find_answered_name,
-    has_name,
     may_mean_answer,
 )
-from linkstore.memory.search import ALONE, QueryView, TurnSearch, fuse_views, make_turn_views, make_views
+from linkstore.memory.search import (
+    ALONE,
+    FOCUS,
+    QueryView,
+    TurnSearch,
+    fuse_views,
+    make_turn_views,
+    make_views,
+)
 from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, search_store
 from linkstore.memory.turns import (
@@ -46,13 +54,10 @@ from linkstore.memory.turns import (
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy, rerank_hits
-from linkstore.strategies.first_stage import Words
 from linkstore.strategies.pagerank import PageRank
 
 RECALL_POOL: Final = 50
 """How many hits of each view are joined."""
-NAMING_CHUNKS: Final = 5
-"""How many chunks are read to see whether an answer is a name."""
 MOST_RERANKED: Final = 20
 """How many hits a reranker scores."""
 MOST_CORRECTIONS: Final = 8
@@ -102,7 +107,8 @@ class Recall:
     Args:
         question: As it was asked.
         resolved: The question as the rewriter wrote it; the same text without one.
-        entities: What the resolved question names.
+        entities: What the resolved question names, or what a word of it that refers back means.
+        focus: What it is taken to be about, the first most: what it names, or else what was spoken of.
         recent: The last turns of the session, in order, without those that state what is no longer so.
         turns: The turns and notes found for the question, best first; of facts the newest.
         scores: The scores of ``turns``, in the same order.
@@ -114,6 +120,7 @@ class Recall:
     question: str
     resolved: str
     entities: tuple[str, ...] = ()
+    focus: tuple[str, ...] = ()
     recent: tuple[Turn, ...] = ()
     turns: tuple[Turn, ...] = ()
     scores: tuple[float, ...] = ()
@@ -212,11 +219,15 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     _, recent = yield from memory.read(read_head(asked.session, memory.window))
     recent = [turn for turn in recent if asked.knows(turn, memory)]
     resolved = yield from _resolve_question(memory, asked.question, recent)
+    focus = find_focus(resolved.text, memory.entities, recent)
+    entities = select_distinct_names(memory.entities(resolved.text))
+    if focus.refers and not entities:
+        entities = focus.things
     about = make_turn_views(asked.question, resolved, recent)
     turns = yield from find_turns(memory, about, asked)
     pool: tuple[Hit, ...] = ()
     if memory.knowledge is not None:
-        views = make_views(asked.question, resolved, recent)
+        views = make_views(asked.question, resolved, recent, focus)
         pool = yield from _search_views(memory, memory.knowledge, views, asked, memory.strategy)
     newer = yield from _find_newer(memory, asked, recent)
     until = {id: turn.time for id, turn in newer.items()}
@@ -224,7 +235,8 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     recall = Recall(
         question=asked.question,
         resolved=resolved.text,
-        entities=select_distinct_names(memory.entities(resolved.text)),
+        entities=entities,
+        focus=focus.things,
         recent=tuple(recent),
         turns=tuple(turn for turn, _ in turns),
         scores=tuple(score for _, score in turns),
@@ -248,7 +260,8 @@ def _resolve_question(
     """Say what a question refers to; the rewriter resolves it, if there is one."""
     depends = bool(recent) and depends_on_history(question)
     if memory.rewriter is None or not recent:
-        name = (yield from _find_answered_name(memory, recent)) if depends else None
+        name = find_answered_name(recent[-1].query, recent[-1].response) if depends else None
+        name = name if depends and name in recent[-1].focus[:1] else None
         named = name is not None and may_mean_answer(question, recent[-1].query)
         return ResolvedQuestion(text=question, depends=depends, name=name, named=named)
     if isinstance(memory.rewriter, BaseLanguageModel):
@@ -260,18 +273,6 @@ def _resolve_question(
         require(str, "a string", rewritten=answer)
     text = " ".join(answer.split()) or question
     return ResolvedQuestion(text=text, depends=text != question or depends)
-
-
-def _find_answered_name(memory: MemorySettings, recent: Sequence[Turn]) -> Operation[str | None]:
-    """Return the name that the last answer was, if an earlier turn or the knowledge has the name too."""
-    name = find_answered_name(recent[-1])
-    if name is None or has_name((turn.text for turn in recent[:-1]), name):
-        return name
-    if memory.knowledge is None:
-        return None
-    hits = yield from search_store(memory.knowledge, name, strategy=Words(), k=NAMING_CHUNKS)
-    titled = any(hit.document.metadata.get("title") == name for hit in hits)
-    return name if titled or has_name((hit.document.page_content for hit in hits), name) else None
 
 
 def find_turns(
@@ -415,7 +416,7 @@ def _search_views(
     results: list[Hits] = []
     for view in views:
         chosen = strategy
-        if len(views) > 1 and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
+        if len(views) > 1 and view.name not in {ALONE, FOCUS} and isinstance(strategy, PageRank | AllPaths):
             chosen = replace(strategy, named=0)
         hits = yield from search_store(store, view.text, strategy=chosen, k=pool, filter=scope)
         results.append(replace(hits, hits=()) if hits.doubt else hits)
