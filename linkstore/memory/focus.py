@@ -39,8 +39,8 @@ _INDEFINITE: Final = re.compile(r"\b(?:an?|another|eine?[nmrs]?|une?|una) \w+", 
 _DEFINITE: Final = re.compile(r"\b(?:the|my|our|this|that|der|die|das|dem|den|le|la|el) (\w+)", re.IGNORECASE)
 _NOUN: Final = re.compile(r" ([a-z][\w-]+)")
 _RETURNS: Final = re.compile(
-    r"\b(?:the (?P<first>first|former)|(?P<second>the second|zum zweiten|au second)|zum ersten|au premier"
-    r"|al primero|the (?P<other>other|previous) one)\b",
+    r"\b(?:the (?:first|former|(?P<second>second)|(?P<other>other|previous))(?: one|(?=\W*$|[:,]))"
+    r"|zum ersten|au premier|al primero)(?!\w)",
     re.IGNORECASE,
 )
 
