@@ -23,6 +23,8 @@ from linkstore.memory.turns import Turn
 
 MOST_THINGS: Final = 8
 """How many things a session is about at once, the latest."""
+MOST_KEY_WORDS: Final = 2
+"""A question of so many words, each of which says something, names a thing in lower case."""
 _REFERS: Final = re.compile(
     r"\b(?:its|(?<!what time is )it(?! (?:is |was )?(?:true|possible) | (?:rain|snow)s?\b)|theirs?|they"
     r"|them|he|him|his|she|hers?)\b|\b(?:this|that|these|those)"
@@ -104,6 +106,13 @@ def find_focus(text: str, finder: EntityFinder, turns: Sequence[Turn]) -> Focus:
     part = [thing for thing in before if words & _split(thing)][:1]
     definite = {fold(word) for word in _DEFINITE.findall(text)}
     refers |= any(definite & _split(thing) for thing in part)
+    if (
+        not refers
+        and not part
+        and len(tokenize(text)) <= MOST_KEY_WORDS
+        and len(words) == len(tokenize(text))
+    ):
+        return Focus()  # "kubernetes?" names something itself
     return Focus(things=tuple(part) or before[:1], assumed=True, refers=refers)
 
 

@@ -21,7 +21,18 @@ from linkstore.core.plans import Plan
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
-from linkstore.memory.facts import asks_for_past, is_about_past, read_clauses, says_change
+from linkstore.memory.facts import (
+    asks_about_self,
+    asks_for_past,
+    denies_other,
+    is_about_other,
+    is_about_past,
+    is_plain,
+    read_clauses,
+    says_beside,
+    says_change,
+    states_own,
+)
 from linkstore.memory.focus import find_focus
 from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names, stem_plural
 from linkstore.memory.references import (
@@ -326,17 +337,28 @@ def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> l
             if is_newer(turn, other) and NEWER_SHARE * best <= score and _state_same(turn, other, asked)
         ]
         ordered.insert(before[0] if before else len(ordered), (turn, score))
+    own = next((turn for turn, _ in ordered if states_own(turn.query)), None)
+    if own is not None and views and asks_about_self(views[0].text):
+        ordered.sort(key=lambda pair: is_about_other(pair[0].query, own.query, asked))
     return [*ordered, *found[NEWER_AMONG:]]
 
 
 def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
-    asking = any(text.rstrip().endswith("?") for text in (turn.query, other.query))
+    if any(text.rstrip().endswith("?") for text in (turn.query, other.query)) or not is_plain(turn.query):
+        return False
+    if denies_other(turn.query, other.query):
+        return False
+    before = list(read_clauses(other.query))
+    slots = {(clause.slot, clause.speaker) for clause in before if clause.slot}
+    own = any((clause.slot, clause.speaker) in slots for clause in read_clauses(turn.query))
+    if own and says_change(turn.query) and not says_beside(turn.query):
+        return True
     wanted, stems = _find_stems(other.query) & asked, _find_stems(turn.query)
     share, changes = len(wanted & stems) / max(1, len(wanted)), says_change(turn.query)
-    if asking or share < NEWER_WORDS or (share == NEWER_WORDS and not changes):
+    if share < NEWER_WORDS or (share == NEWER_WORDS and not changes):
         return False
     marked = [word for word in other.query.split()[1:] if not word.islower()]
-    before = [clause for clause in read_clauses(other.query) if wanted & _find_stems(" ".join(clause.words))]
+    before = [clause for clause in before if wanted & _find_stems(" ".join(clause.words))]
     return (wanted - stems).isdisjoint(_find_stems(" ".join(marked))) and any(
         clause.is_about_same(earlier, changes=changes)
         for clause in read_clauses(turn.query)

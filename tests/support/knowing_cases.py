@@ -400,8 +400,11 @@ class KnowingCases:
         with ConversationMemory(store, model=ScriptedChatModel(script=["Ann likes tea.", "?!"])) as memory:
             memory.add("chat", "I am Ann, and I like sencha.", "Noted.")
             assert memory.summarise("chat").query == "Ann likes tea."
-            assert memory.summarise("chat").query == "I am Ann, and I like sencha. Noted.", "no words"
-            assert len(memory.notes("chat")) == 2
+            with pytest.raises(ExtractionError, match="no summary"):
+                memory.summarise("chat")
+            assert len(memory.notes("chat")) == 1
+        with pytest.raises(ArgumentError, match="model"):
+            ConversationMemory(store).summarise("chat")
 
     def test_a_rewriter_takes_the_question_and_the_turns(self, store):
         seen = []
