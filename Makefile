@@ -8,11 +8,11 @@ LONG := $(VENV)/.ready-long
 MUTATE := $(VENV)/.ready-mutate
 LOWEST := $(VENV)-lowest
 comma := ,
-LOWEST_EXTRAS := agents,beautifulsoup4,cassandra,mcp,minilm,openai,otel,plot,serve,web,yake,zim
+LOWEST_EXTRAS := agents,beautifulsoup4,cassandra,mcp,minilm,openai,otel,pdf,plot,yake,zim
 DOCS := $(VENV)/.ready-docs
 SITE := site
 PAGES := $(shell find docs linkstore extractors notebooks -name '*.md' -o -name '*.py' -o -name '.nav.yml')
-DEMO_STORE := .demo/docs
+DEMO_STORE := .demo/sqlite
 ARGS ?=
 REPORT ?=
 WORKERS ?= 2
@@ -24,11 +24,10 @@ DATA ?= $(LINKSTORE_EVAL_DATA)
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-demo: $(RUN) $(SITE)/index.html ## Show what links find; then index this project's documentation and query it
+demo: $(RUN) ## Show what links find: on a site of 15 pages, then on the manual of SQLite
 	$(BIN)/linkstore demo
-	$(BIN)/linkstore index $(SITE) --store $(DEMO_STORE)
-	$(BIN)/linkstore query "What is a hub, and why is it not followed?" \
-		--store $(DEMO_STORE) -k 4
+	rm -rf $(DEMO_STORE)
+	$(BIN)/linkstore demo sqlite --store $(DEMO_STORE)
 	@echo 'see it in the browser:  $(BIN)/linkstore serve --store $(DEMO_STORE)'
 
 test: $(DEV) ## Run the tests but for the slow modules; ARGS go to pytest
@@ -110,6 +109,7 @@ $(VENV)/bin/python:
 
 # $(call install,WHAT): into the environment, by uv where present.
 define install
+	@echo "installing into $(VENV): $(1)"
 	@if command -v uv >/dev/null 2>&1; then \
 		uv pip install --quiet --python $(BIN)/python $(1); \
 	else \
@@ -119,7 +119,7 @@ define install
 endef
 
 $(RUN): pyproject.toml | $(VENV)/bin/python
-	$(call install,--editable '.[serve]')
+	$(call install,--editable .)
 
 $(DEV): pyproject.toml | $(RUN)
 	$(call install,--editable . --group dev)

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LARGEST = {".whl": 2_000_000, ".gz": 6_000_000}
+LARGEST = {".whl": 3_000_000, ".gz": 6_000_000}
 """Bytes that a distribution may have."""
 LICENCES = ("LICENSE", "linkstore/embeddings/data/NOTICE", "linkstore/explorer/web/LICENCES.txt")
 """Of the project, of a tokenizer, and of the libraries in the page's script."""
@@ -21,6 +21,8 @@ WHEEL = (
     "linkstore/*.pyi",
     "linkstore/py.typed",
     "linkstore/cli/site/*.html",
+    "linkstore/cli/sqlite.tar.xz",
+    "linkstore/cli/sqlite.txt",
     "linkstore/embeddings/data/NOTICE",
     "linkstore/embeddings/data/all-MiniLM-L6-v2-tokenizer.json",
     "linkstore/explorer/static/explorer.css",
@@ -41,10 +43,14 @@ ARCHIVE = (
     ".ci/check_dist.py",
     ".ci/dist",
     ".ci/run",
+    ".claude-plugin/*.json",
+    ".dockerignore",
     ".gitignore",
     "CHANGELOG.md",
     "CITATION.cff",
     "CODE_OF_CONDUCT.md",
+    "Dockerfile",
+    "action.yml",
     "CONTRIBUTING.md",
     "LICENSE",
     "Makefile",
@@ -55,6 +61,7 @@ ARCHIVE = (
     "server.json",
     "zensical.toml",
     "benchmarks/*.py",
+    "benchmarks/_demo_questions.json",
     "benchmarks/_off_subject.json",
     "benchmarks/hyperdocs/DATASHEET.md",
     "benchmarks/hyperdocs/*.jsonl",
@@ -63,10 +70,12 @@ ARCHIVE = (
     "docs/.nav.yml",
     "docs/assets/site.css",
     "docs/figures/*.json",
+    "docs/figures/tables/*.txt",
     "docs/images/*.png",
     "docs/images/*.svg",
     "notebooks/*.ipynb",
     "notebooks/*.py",
+    "skills/linkstore/SKILL.md",
     "tests/*.py",
     "tests/embedded/data/format-*.zip",
     "tests/memory/*dialogues.json",

@@ -179,7 +179,7 @@ def _look(tab: Page, address: str) -> tuple[tuple[float, float], tuple[float, fl
 
     def show_corpus() -> None:
         tab.evaluate("location.hash = '#/corpus'")
-        tab.wait_for_selector(".graph-canvas canvas")
+        tab.wait_for_selector(".atlas .graph-canvas canvas")
 
     tab.goto(address)
     tab.wait_for_selector("input[name=q]")

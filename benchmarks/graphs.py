@@ -14,8 +14,9 @@ Run: ``python benchmarks/graphs.py --data DIR [--graph-seed 5] [--graphs org,oss
     A question has a category, its words, the ids of all right documents (none: nothing is right) and, if
     somebody wrote it, a query as JSON. In %: the first result is right; of the right documents, those among
     the first 8. And how many results a question are claimed wrongly: of a query, all that are not right; a
-    search claims nothing. Contenders: the queries; the default search; the tool ``search`` with the type of
-    the results; langchain-graph-retriever (its Eager strategy, the same embedding), if it is installed.
+    search claims nothing. Contenders: the queries; the default search, with and without the names in the
+    question; the tool ``search`` with the type of the results; langchain-graph-retriever (its Eager strategy,
+    the same embedding), if it is installed.
     With ``--model openai:NAME --base-url URL``, queries that a model writes for every n-th question, at most
     ``--most`` of them, and those of its first try.
     ``--by-category`` shows each category apart, ``--show N`` the first wrong answers.
@@ -43,6 +44,7 @@ from linkstore.agents.graph_questions import GraphReply
 from linkstore.embeddings import get_embedding
 from linkstore.errors import LinkStoreError
 from linkstore.store import Relation, Schema
+from linkstore.strategies import PageRank
 
 RESULTS = 8
 Answer = tuple[Sequence[str], bool]
@@ -181,6 +183,13 @@ def _make_contenders(store: LinkStore, graph: Dom, options: argparse.Namespace) 
         "queries written by hand": _ask_by_query(store),
         "default search": lambda question: (
             [str(hit.document.id) for hit in store.search(question.text, k=RESULTS)],
+            False,
+        ),
+        "default search, names not looked up": lambda question: (
+            [
+                str(hit.document.id)
+                for hit in store.search(question.text, strategy=PageRank(k=RESULTS, named=0))
+            ],
             False,
         ),
         "tool search, result type said": _ask_by_tool(tool, graph),

@@ -16,6 +16,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -29,16 +30,19 @@ from _report import add_output, record
 from _retrieval_sets import ROW_SETS
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
-from reader import PLAIN, SHORT, f1, words
 
 import linkstore.agents
 from linkstore import LinkStore
 from linkstore.agents import Budget, chat_model, graph_reader, graph_tools
 from linkstore.errors import LinkStoreError
-from linkstore.evaluate import read_corpus, with_links
+from linkstore.evaluate import read_corpus
+from linkstore.evaluate.profiling import with_links
 from linkstore.strategies import Similarity
 
 SETS = ("hotpotqa_train", "musique_train")
+PLAIN = "Answer the question from the passages only. If they do not have the answer, say: not in the sources."
+SHORT = " Answer in as few words as possible."
+ARTICLES = {"a", "an", "the"}
 UNANSWERABLE = 10
 """Every so many questions lose their passages."""
 PASSAGES = 5
@@ -87,7 +91,7 @@ def by_reading(first: int) -> Way:
 
     def read(store: LinkStore, question: str, model: BaseChatModel, options: argparse.Namespace) -> Row:
         budget = Budget(steps=options.steps)
-        reader = graph_reader(store, model, first=first, budget=budget)
+        reader = graph_reader(store, model, first=first, budget=budget, instructions=SHORT.strip())
         answer = reader.invoke(question)
         return {
             "text": answer.text if answer.statements else "",
@@ -172,6 +176,17 @@ def read_sets(options: argparse.Namespace) -> Iterator[tuple[str, LinkStore, lis
         with LinkStore() as store:
             store.add_documents(with_links(documents, rows.links[0]))
             yield name, store, questions
+
+
+def words(text: str) -> list[str]:
+    """Return the words that exact match and F1 compare, as in SQuAD: no case, punctuation, articles."""
+    return [word for word in re.findall(r"\w+", text.lower()) if word not in ARTICLES]
+
+
+def f1(answer: str, gold: str) -> float:
+    """Return the F1 of the words of an answer."""
+    given, wanted = Counter(words(answer)), Counter(words(gold))
+    return 2 * (given & wanted).total() / (given.total() + wanted.total()) if given & wanted else 0.0
 
 
 def judge(row: Row, question: Row) -> Row:

@@ -24,10 +24,10 @@ from langchain_core.embeddings import Embeddings
 
 from linkstore import LinkStore
 from linkstore.core.documents import PageDocuments
-from linkstore.core.processes import run_without_collector
+from linkstore.core.processes import infrequent_gc
 from linkstore.embeddings import get_embedding
 from linkstore.ingest import FolderSource
-from linkstore.ingest.documents import Linkers, make_page_documents
+from linkstore.ingest.documents import Linkers
 from linkstore.ingest.html.pages import decode_page, parse_page
 from linkstore.ingest.pipeline import DEFAULT_LINKS, batch_pages
 from linkstore.ingest.source import SourcePage
@@ -114,13 +114,14 @@ def _read(site: Path, page: SourcePage, linkers: Linkers, spent: Seconds) -> Pag
     """A page, read; parsing, which reading includes, is done once more to be counted alone."""
     content = (site / page.url).read_bytes()
     own: Seconds = {}
-    with _counted(own, PARSING):
-        run_without_collector(lambda: parse_page(decode_page(content, "utf-8")))
-    with _counted(own, CUTTING):
-        chunks = run_without_collector(page.read)
-    own[CUTTING] -= own[PARSING]
-    with _counted(own, "find links"):
-        documents = run_without_collector(lambda: make_page_documents(chunks, linkers))
+    with infrequent_gc():
+        with _counted(own, PARSING):
+            parse_page(decode_page(content, "utf-8"))
+        with _counted(own, CUTTING):
+            chunks = page.read()
+        own[CUTTING] -= own[PARSING]
+        with _counted(own, "find links"):
+            documents = linkers.make_documents(chunks)
     for stage, seconds in own.items():
         spent[stage] = spent.get(stage, 0.0) + seconds
     return PageDocuments(url=page.url, digest=page.digest, documents=documents)

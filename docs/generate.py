@@ -12,6 +12,7 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
 import generate_api  # noqa: E402
+import generate_charts  # noqa: E402
 import generate_cli  # noqa: E402
 import generate_figures  # noqa: E402
 import generate_notebooks  # noqa: E402
@@ -26,6 +27,7 @@ def pages() -> dict[str, str]:
         **generate_schema.pages(),
         **generate_notebooks.pages(),
         **generate_figures.pages(),
+        **generate_charts.pages(),
     }
 
 

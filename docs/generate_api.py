@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import linkstore
@@ -42,8 +43,8 @@ ORDER = (
 LAST = ORDER.index("linkstore.strategies.neighbours")
 ELSEWHERE = {"linkstore", "linkstore.cli", "linkstore.core", "linkstore.engines"}
 """Their names are on the pages of their modules; the command line has a reference of its own."""
-INHERITING = {"linkstore.store"}
-"""Those whose classes are shown with what they inherit within linkstore."""
+FIRST = {"linkstore.store": ("LinkStore", "LinkRetriever")}
+"""Packages shown with what classes inherit within linkstore, and the names with which their page begins."""
 INTRODUCTION = """# Python
 
 The public modules. These names can also be imported from `linkstore` itself:
@@ -68,9 +69,16 @@ def pages() -> dict[str, str]:
     """The pages of the reference: name below docs/ → text."""
     written = {"api/index.md": _index()}
     for module in modules():
-        options = "    options:\n      inherited_members: true\n" if module in INHERITING else ""
+        options = _options(module) if module in FIRST else ""
         written[f"api/{_file(module)}"] = f"# {module} {{ #{module} }}\n\n::: {module}\n{options}"
     return written
+
+
+def _options(module: str) -> str:
+    """How the page of a package in FIRST is written: its names in order, with what they inherit."""
+    names = dict.fromkeys((*FIRST[module], *import_module(module).__all__))
+    members = "".join(f"        - {name}\n" for name in names)
+    return f"    options:\n      inherited_members: true\n      members:\n{members}"
 
 
 def _file(module: str) -> str:

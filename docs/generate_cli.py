@@ -17,8 +17,11 @@ INTRODUCTION = """# The command line
 
 Commands print results to stdout and everything else to stderr. `--json` prints JSON; later versions may
 add keys, but do not change or remove any. `-k` is the number of documents to return, and `--start-k` the
-number to start from. Without `--store`, the environment variable `LINKSTORE_STORE` names the store: a
-folder, or a [store in Cassandra](how-to/use-cassandra.md).
+number to start from. `--store` names a folder, or a [store in Cassandra](how-to/use-cassandra.md); without
+it, the environment variable `LINKSTORE_STORE` does, else it is
+[the store of the folder](how-to/index-a-site.md#the-store-of-a-folder). A path or URL in place of a command
+is opened: `linkstore docs/` is `linkstore open docs/`. A question needs no quotes, unless it has a sign that
+the shell reads.
 
 | exit code | meaning |
 |---|---|

@@ -5,10 +5,11 @@ belongs there and how it is written; :func:`filled` writes what follows the mark
 
     takes <!--= growth; 10000; depth 2 p50, ms | .0f -->4<!--/--> ms
 
-    <!--= growth, a column for each row
+A table is ``<!--= table NAME --><!--/-->``. How it is made stands in ``docs/figures/tables/NAME.txt``::
+
+    growth, a column for each row
     | documents | {documents | ,} |
     | depth 2 p50 / p95, ms | {depth 2 p50, ms | .1f} / {depth 2 p95, ms | .1f} |
-    -->
 
 A reference names the file, the row, and the keys or places that lead to the value. Behind the ``|`` comes a
 format of Python, or a number of significant digits, with which whole numbers stay whole; a list is written
@@ -67,14 +68,26 @@ def filled(text: str) -> str:
 
 def _mark(mark: re.Match[str]) -> str:
     template = mark["template"]
-    head, *lines = template.split("\n")
+    head, *lines = _read_table(template).split("\n")
     if not lines:
         if mark.string[: mark.start()].endswith("\n"):
             raise FigureError(f"{mark[0]}: a line cannot begin with a mark, it would end the paragraph")
         return f"<!--= {template} -->{_written(template, {})}<!--/-->"
     name = head.removesuffix(ACROSS)
     table = (_columns if head.endswith(ACROSS) else _lines)(lines, _rows(name))
-    return f"<!--= {template}\n-->\n\n{chr(10).join(table)}\n\n<!--/-->"
+    end = "\n" if "\n" in template else " "
+    return f"<!--= {template}{end}-->\n\n{chr(10).join(table)}\n\n<!--/-->"
+
+
+def _read_table(template: str) -> str:
+    """How a table is made, from its file; a mark in a sentence says itself what it is."""
+    name = template.removeprefix("table ")
+    if name == template:
+        return template
+    path = FIGURES / "tables" / f"{name}.txt"
+    if not path.exists():
+        raise FigureError(f"there is no docs/figures/tables/{name}.txt")
+    return path.read_text().rstrip("\n")
 
 
 def _lines(lines: list[str], rows: Rows) -> Iterator[str]:

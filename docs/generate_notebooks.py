@@ -8,10 +8,11 @@ from pathlib import Path
 BUILD = Path(__file__).parents[1] / "notebooks" / "build.py"
 PAGE = """# Notebooks
 
-Each notebook runs in under two minutes, on your machine or in Colab, and ends with a picture. It needs no key
-and no server unless it says so. The sources are in `notebooks/sources`. `make docs` builds the notebooks from
-them, and the tests run each in a real kernel. In Colab a key may be among the secrets, and a wheel that is
-uploaded beside a notebook is installed instead of the published package.
+Each notebook runs in under two minutes, on your machine or in Colab, and ends with a picture and a sentence
+that says what its output shows. It needs no key and no server unless it says so. In Colab a key may be among
+the secrets. A wheel beside a notebook is installed instead of the published package; with wheels of what it
+needs beside it, too, no network is needed. `make docs` builds the notebooks from `notebooks/sources`, and the
+tests run each in a real kernel.
 
 {notebooks}
 

@@ -1,4 +1,4 @@
-"""The exceptions that linkstore raises.
+"""The exceptions that linkstore raises, and the class of its warnings.
 
 ::
 
@@ -41,6 +41,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Sequence
 from typing import Final
 
@@ -106,6 +108,18 @@ class UnknownNameError(LinkStoreError, ValueError):
 
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
         return type(self), (self.sort, self.name, self.nearest, self.known)
+
+
+class LinkStoreWarning(UserWarning):
+    """Probably a mistake, such as documents without a link; the message says what to do."""
+
+
+def warn(message: str) -> None:
+    """Warn of something, and show the line that called linkstore."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("linkstore."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, LinkStoreWarning, stacklevel=level)
 
 
 def _quote_name(name: str) -> str:

@@ -53,13 +53,14 @@ MODULE_OF: Final = {
 """A module that is there if an extra of linkstore is installed."""
 INSTALL: Final = """\
 # Installs what is missing, as in Colab: a wheel beside the notebook, else the published package.
-# Where all is there it does nothing.
+# With wheels of what it needs beside it, no network is asked. Where all is there it does nothing.
 from glob import glob
 from importlib.util import find_spec
 
 if not all(map(find_spec, {modules})):
     package = (glob("langchain_linkstore-*.whl") or ["langchain-linkstore"])[0]
-    %pip install -q {packages}"""
+    offline = "--no-index" if len(glob("*.whl")) > 1 else ""
+    %pip install -q --find-links . {{offline}} {packages}"""
 SECRETS: Final = """
 import os
 import sys

@@ -62,24 +62,22 @@ class Answer:
         question: As it was asked.
         outcome: ``answered``; ``partly``, if something is missing; ``not in the sources``, if no statement is
             left that the passages which it cites can have said; empty while a reading is not at its end.
-        statements: The answer, each part with what it rests on; empty if it is not in the sources.
+        statements: The answer, each part with what it rests on; empty if it is not in the sources. While a
+            reading is not at its end, what was found out until now.
         stopped: The budget that ended the exploration early: ``steps``, ``tokens``, ``seconds``, or empty.
-            The statements are then the best answer from what was read.
-        plan: What was missing after the first call, as searches.
-        notebook: The notes, in order. ``P1`` is the first of ``shown``.
-        shown: Ids of the chunks that the model was shown, whole or in part, in order.
-        explored: Key elements whose facts were read, in order.
+            The statements are then what was found out until then.
+        searched: What was searched for, in order: the question first.
+        shown: Ids of the chunks that the model was shown, whole or in part, in order; to it, the first is P1.
         read: Ids of the chunks that were read, in order.
         actions: All actions, in order.
-        ways: What led to each chunk (``chunk:…``) and key element (``element:…``) that was chosen.
-        refused: How many ``elements``, ``chunks`` and ``citations`` the model invented, and how many
-            ``statements`` have names or numbers that what they cite lacks.
+        ways: For each chunk that was read, the chunk whose link led to it, or an empty string.
+        refused: How many ``chunks`` and ``citations`` the model invented, and how many ``statements`` cite
+            nothing, or have names or numbers that what they cite lacks.
         malformed: How many outputs of the model were malformed.
         steps: Calls of the model.
         prompt_tokens: Tokens that were sent.
         output_tokens: Tokens of the model's outputs.
         seconds: Of work.
-        with_facts: Whether there were facts. Without, a reader searches and follows links only.
         reading: The state after the last step, with which a reader can go on. JSON can express it.
     """
 
@@ -87,10 +85,8 @@ class Answer:
     outcome: str
     statements: tuple[AnswerStatement, ...] = ()
     stopped: str = ""
-    plan: tuple[str, ...] = ()
-    notebook: tuple[str, ...] = ()
+    searched: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
-    explored: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     actions: tuple[ActionRecord, ...] = ()
     ways: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +96,6 @@ class Answer:
     prompt_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
-    with_facts: bool = False
     reading: Reading | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -128,19 +123,13 @@ class Answer:
         )
 
     def explain(self) -> str:
-        """Return a readable report: the plan, each action, the notes, and the answer with its citations."""
+        """Return a readable report: each action, and the answer with its citations."""
         lines = [f"question: {self.question}"]
-        lines += [f"plan: {step}" for step in self.plan] or ["plan: none"]
-        lines += [] if self.with_facts else ["facts: none; only passages and links were read"]
-        lines += [
-            f"{number:>3}. {action['step']}: {action['said']}"
-            for number, action in enumerate(self.actions, 1)
-        ]
-        lines += [f"note: {note}" for note in self.notebook]
+        lines += [f"{number:>3}. {action['text']}" for number, action in enumerate(self.actions, 1)]
         lines += [f"P{self.shown.index(id) + 1}: {id}" for id in self.read]
         lines += [f"stopped: the budget of {self.stopped} was used up"] if self.stopped else []
         for sort, count in sorted(self.refused.items()):
-            why = "are not in what they cite" if sort == "statements" else "were not shown"
+            why = "what they cite does not support" if sort == "statements" else "were not shown"
             lines.append(f"refused: {count} {sort} that {why}")
         lines += (
             [f"malformed: {format_count(self.malformed, 'output')} of the model"] if self.malformed else []
@@ -157,26 +146,22 @@ class Answer:
         return "\n".join(escape_unprintable(line) for line in lines)
 
     def graph(self) -> HitGraph:
-        """Return the question, the explored key elements and the chunks read, with the ways among them.
+        """Return the question and the chunks read, with the ways among them.
 
         The role of the question is ``start``, that of a chunk that the answer cites ``hit``, and of others
         ``way``. The links on the ways to what is cited are ``followed``.
         """
         question = "question:"
-        visited = {*(f"element:{name}" for name in self.explored), *(f"chunk:{id}" for id in self.read)}
-        came: dict[str, str] = {}
+        came = {f"chunk:{id}": f"chunk:{of}" if of in self.ways else question for id, of in self.ways.items()}
         depth = {question: 0}
-        for node, before in self.ways.items():
-            if node in visited:
-                came[node] = before if before in came else question
-                depth[node] = depth[came[node]] + 1
+        for node, before in came.items():
+            depth[node] = depth[before] + 1
         marked: set[str] = set()
-        for citation in self.citations:
-            node = f"chunk:{citation.id}"
+        cited = {f"chunk:{citation.id}": citation for citation in self.citations}
+        for node in cited:
             while node in came and node not in marked:
                 marked.add(node)
                 node = came[node]
-        cited = {f"chunk:{citation.id}": citation for citation in self.citations}
         start = GraphNode(id=question, title=self.question, url=None, role="start", depth=0, score=None)
         others = (
             GraphNode(
@@ -199,7 +184,7 @@ class Answer:
         return self.text
 
 
-def make_answer(state: Reading, *, with_facts: bool) -> Answer:
+def make_answer(state: Reading) -> Answer:
     """Make the answer from the state of a reading, which may not be at its end."""
     values: dict[str, Any] = {
         field.name: tuple(of) if isinstance(of, list) else copy(of)
@@ -211,6 +196,6 @@ def make_answer(state: Reading, *, with_facts: bool) -> Answer:
             text=statement["text"],
             citations=tuple(Citation(id=id, **state["citable"][id]) for id in statement["chunks"]),
         )
-        for statement in state["statements"]
+        for statement in state["statements"] or state["notes"]
     )
-    return Answer(**values, with_facts=with_facts, reading=state)
+    return Answer(**values, reading=state)

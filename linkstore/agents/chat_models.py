@@ -106,7 +106,10 @@ def _choose_local_options(provider: str, base_url: str | None) -> dict[str, Any]
     if provider not in _LOCAL_PROVIDERS and service:
         return {}
     options: dict[str, Any] = {"temperature": 0.0, "max_tokens": _LOCAL_TOKENS}
-    return options | ({"max_retries": 0} if provider == "openai" else {})
+    if provider != "openai":
+        return options
+    key = {} if os.environ.get("OPENAI_API_KEY") else {"api_key": "none"}  # a local server takes any
+    return options | {"max_retries": 0} | key
 
 
 def _explain_failure(name: str, provider: str, error: Exception) -> str:
@@ -118,7 +121,7 @@ def _explain_failure(name: str, provider: str, error: Exception) -> str:
             f"the package of its provider is missing: pip install langchain-{provider or 'openai'}; {message}"
         )
     if "api_key" in message.lower() or "credentials" in message.lower():
-        return f"its key is missing; a local server takes any, such as OPENAI_API_KEY=none; {message}"
+        return f"its key is missing; {message}"
     return message
 
 

@@ -5,6 +5,7 @@ A model reads the docstrings of the tools: :mod:`linkstore.agents.tools` says ho
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -15,6 +16,7 @@ from linkstore.agents.tool_answers import (
     ToolAnswer,
     ToolResult,
     ToolScope,
+    correct_name,
     format_citation,
     identify_document,
     make_empty_answer,
@@ -22,7 +24,6 @@ from linkstore.agents.tool_answers import (
 )
 from linkstore.context.compiled import frame_parts
 from linkstore.core.arguments import quote_value
-from linkstore.core.arrays import make_unit_vector
 from linkstore.core.calls import Operation, call, call_engine
 from linkstore.core.display import escape_unprintable
 from linkstore.core.documents import is_storable
@@ -33,21 +34,23 @@ from linkstore.core.plans import Documents, Find, Nearest, Plan, StoredDocument,
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError, StrategyError
 from linkstore.store.documents import as_document
+from linkstore.store.graph import look_up_name
 from linkstore.store.schema import TYPE_FIELD, RecordedSchema
 from linkstore.store.schema_graph import read_schema
 from linkstore.store.unanswered import record_unanswered
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Strategy
-from linkstore.strategies.names import list_choices
 from linkstore.strategies.neighbours import Neighbour, find_neighbours
 from linkstore.strategies.pagerank import PageRank
-from linkstore.strategies.resolver import resolve_name
 
 LONGEST_QUESTION: Final = 4000
 """Maximum number of characters of a question."""
+MOST_OTHERS: Final = 3
+"""How many results are of other types than the one that was asked for, if there are enough of it."""
 NEXT_KINDS: Final = frozenset({"next", "next_turn"})
 PREVIOUS_KINDS: Final = frozenset({"previous"})
 """Kinds and labels of links between neighbouring sections and turns."""
+_BRACKETED: Final = re.compile(r"\[([^\[\]]+)\]")
 AdjacentIds = tuple[str | None, str | None]
 """The ids of the documents before and after another."""
 
@@ -76,14 +79,14 @@ class GivenLink(BaseModel):
 def search(scope: ToolScope, question: str, result_type: str | None = None) -> Operation[ToolAnswer]:
     """Search the knowledge store for a question.
 
-    ${subject}Use it rather than $match if you do not know what there is, or words decide. Returns at most
-    $results documents, the best first, each with its id, its URL, a part of its text, and the links that lead
-    to it; or says that nothing was found. Changes nothing.
+    ${subject}Use it rather than $read if you do not know what there is. Returns at most $results documents,
+    the best first, each with its id, its URL, a part of its text, and the links that lead to it; or says that
+    nothing was found. Changes nothing.
 
     Args:
         scope: Of the tools.
-        question: In words, for example "Which rules apply to Zalamizole?"
-        result_type: The type of the documents to find, for example "$end".
+        question: The question, in words.
+        result_type: The type of the documents to put first, if one is asked for. Default none.
 
     Raises:
         StrategyError: If the question is empty, too long or no Unicode, or the schema has no such type.
@@ -98,15 +101,19 @@ def search(scope: ToolScope, question: str, result_type: str | None = None) -> O
         )
     if not is_unicode(question):
         raise StrategyError("the question is not valid Unicode (it has a lone surrogate); ask it anew")
-    result_filter = (yield from _make_type_filter(scope, result_type)) if result_type else None
-    hits = yield from scope.search(question, _choose_strategy(scope), result_filter)
+    hits = yield from scope.search(question, _choose_strategy(scope))
     if not hits or hits.doubt:
         yield from record_unanswered(scope.backend, [question])
     if not hits:
-        return make_empty_answer(
-            hits.reason or "no document matches", _advise_search(hits, narrowed=bool(result_type))
-        )
-    on_path = {step.id for hit in hits if hit.depth > 1 for step in hit.path}
+        return make_empty_answer(hits.reason or "no document matches", _advise_search(hits))
+    shown = list(hits)
+    if result_type:  # small models name a type where none is meant, so that it cannot hide all others
+        result_filter = yield from _make_type_filter(scope, result_type)
+        typed = yield from scope.search(question, _choose_strategy(scope), result_filter)
+        first = typed[: max(1, limits.results - MOST_OTHERS)]
+        ids = {hit.document.id for hit in first}
+        shown = [*first, *(hit for hit in hits if hit.document.id not in ids)][: limits.results]
+    on_path = {step.id for hit in shown if hit.depth > 1 for step in hit.path}
     between = yield from find_documents(scope, sorted(on_path))
     results = [
         ToolResult(
@@ -116,7 +123,7 @@ def search(scope: ToolScope, question: str, result_type: str | None = None) -> O
             chains=_make_path_chain(hit, between),
             similarity=hit.similarity,
         )
-        for hit in hits
+        for hit in shown
     ]
     notes = [f"Probably nothing here is about this: {hits.doubt}."] if hits.doubt else []
     heading = f"{len(results)} results; cite a document by its id in brackets, or its URL."
@@ -138,10 +145,13 @@ def _make_type_filter(scope: ToolScope, type: str) -> Operation[Filter]:
         StrategyError: If the schema does not have it.
     """
     recorded: RecordedSchema | None = yield from read_schema(scope.backend)
-    if recorded is not None and type not in recorded.schema.types:
+    if recorded is None:
+        return {TYPE_FIELD: type}
+    spelled = correct_name(type, recorded.schema.types)
+    if spelled not in recorded.schema.types:
         types = ", ".join(sorted(recorded.schema.types))
         raise StrategyError(f"the schema has no type {quote_value(type)}; its types are {types}")
-    return {recorded.schema.type_field if recorded else TYPE_FIELD: type}
+    return {recorded.schema.type_field: spelled}
 
 
 def _make_path_chain(hit: Hit, between: Mapping[str, Document]) -> tuple[Chain, ...]:
@@ -160,13 +170,8 @@ def _make_path_chain(hit: Hit, between: Mapping[str, Document]) -> tuple[Chain, 
     return (Chain(hit.path.steps[0].id, tuple(triples)),) if triples else ()
 
 
-def _advise_search(hits: Hits, *, narrowed: bool) -> list[str]:
+def _advise_search(hits: Hits) -> list[str]:
     """Advise on finding more. Otherwise only an empty store or scope finds nothing."""
-    if narrowed:
-        return [
-            "search again without result_type: what was found has other types",
-            "or follow links from a document that a search without it finds",
-        ]
     if any(cut.reason == "min_similarity" for cut in hits.cuts):
         return [
             "ask with other words, closer to those of the documents, or with names that they use",
@@ -183,7 +188,7 @@ def similar(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
 
     Args:
         scope: Of the tools.
-        id: The document: its id, with or without brackets, its URL or its name, for example "CLS-3".
+        id: The document: its id, URL or name.
 
     Raises:
         DocumentError: If there is no such document.
@@ -218,21 +223,21 @@ def _find_nearest(id: str, count: int) -> Plan[list[tuple[StoredDocument, float]
 def read(scope: ToolScope, id: str | list[str], offset: int = 0) -> Operation[ToolAnswer]:
     """Read the text of a document, or of up to $results at once.
 
-    Use it rather than $search, which shows parts only, before you quote or rely on a document. Returns at
-    most $text characters in all, between tags, and the ids of the documents before and after it. Changes
-    nothing.
+    Use it rather than $search, which shows parts only, before you quote a document. Returns at most $text
+    characters in all, between tags, and the ids of the documents before and after it. Changes nothing.
 
     Args:
         scope: Of the tools.
-        id: Its id, with or without brackets, its URL or its name, for example "CLS-3"; or a list of these,
-            for example ["CLS-3", "CLS-4"].
-        offset: The character to begin with, for example 8000 to read on; for one document.
+        id: Its id, URL or name; or a list of these.
+        offset: The character to read on from, in one document.
 
     Raises:
         DocumentError: If there is no such document, or there are too many.
         StrategyError: If the offset lies outside of the text.
     """
     names, limits = [id] if isinstance(id, str) else id, scope.limits
+    if isinstance(id, str) and len(bracketed := _BRACKETED.findall(id)) > 1:
+        names = bracketed
     if not 1 <= len(names) <= limits.results:
         raise DocumentError(f"read from 1 to {limits.results} documents at once, not {len(names)}")
     if len(names) > 1 and offset:
@@ -282,22 +287,11 @@ def find_document(scope: ToolScope, name: str) -> Operation[Document]:
     Raises:
         DocumentError: If there is no such document, or several may be meant.
     """
-    manifest = yield from call_engine(scope.backend, scope.backend.manifest())
-    resolution = yield from scope.answer(resolve_name(name, make_unit_vector(manifest.dimension or 1)))
+    resolution, type_field = yield from look_up_name(scope.backend, name, None, scope.filter)
     if resolution.document is not None:
         return as_document(resolution.document)
-    choices = list_choices(resolution.candidates)
-    if resolution.ambiguous:
-        raise DocumentError(f"{name[:200]!r} may mean {choices}; name one by its id")
-    if choices:
-        raise DocumentError(
-            f"no document has the id or name {name[:200]!r}; these have something like it in their names:"
-            f" {choices}; name one by its id"
-        )
-    raise DocumentError(
-        f"no document has the id or name {name[:200]!r}; take ids from the brackets in the answers of search"
-        f" and follow"
-    )
+    remedy = "take ids from the brackets in the answers of search and follow"
+    raise DocumentError(resolution.explain(name, remedy, type_field))
 
 
 def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, Document]]:

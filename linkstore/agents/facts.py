@@ -11,7 +11,7 @@ Language Models", EMNLP Findings 2024, https://arxiv.org/abs/2406.14550.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -22,8 +22,8 @@ from langchain_core.documents import Document
 
 from linkstore.core.documents import PageDocuments
 from linkstore.core.lexical import get_document_name
-from linkstore.core.links import LINKS_KEY, OVERLAP, SECTION, parse_links
-from linkstore.core.text import STOP_WORDS, fold, is_unicode, tokenize
+from linkstore.core.links import LINKS_KEY
+from linkstore.core.text import fold, is_unicode
 from linkstore.errors import LinkError
 from linkstore.extract.names import normalize_name
 
@@ -51,12 +51,10 @@ class Fact:
     Args:
         text: In a sentence.
         key_elements: The names, nouns, verbs and adjectives that it cannot do without, as written.
-        doubt: Why it is not taken for a statement of its chunk; such a fact is counted and not stored.
     """
 
     text: str
     key_elements: tuple[str, ...] = ()
-    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,41 +107,9 @@ def read_place(metadata: Mapping[str, Any]) -> tuple[str, ...]:
 
 def compute_digest(chunk: Document, extractor: str) -> str:
     """Return a hash of all that the facts of a chunk depend on."""
-    repeated = count_repeated(chunk)
-    parts = (
-        extractor,
-        chunk.page_content,
-        *read_place(chunk.metadata),
-        *([f"{repeated}"] if repeated else ()),
-    )
+    parts = (extractor, chunk.page_content, *read_place(chunk.metadata))
     hashed = xxhash.xxh3_128(b"\0".join(part.encode("utf-8", "surrogatepass") for part in parts))
     return hashed.hexdigest()
-
-
-def count_repeated(chunk: Document) -> int:
-    """Return how many characters at the beginning of a chunk are also the end of the one before."""
-    links = parse_links({LINKS_KEY: chunk.metadata.get(LINKS_KEY)}, chunk.id)
-    counts = (link.data.get(OVERLAP, 0) for link in links if link.kind == SECTION and link.data)
-    return next(
-        (count for count in counts if isinstance(count, int) and 0 < count < len(chunk.page_content)), 0
-    )
-
-
-def select_facts(chunk: Document, facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts to store: each once, neither in doubt nor repeated from the chunk before.
-
-    The chunk before has a fact whose words all stand in what both chunks share, or in the title or heading.
-    """
-    shared = set(
-        tokenize(" ".join([chunk.page_content[: count_repeated(chunk)], *read_place(chunk.metadata)]))
-    )
-    kept: dict[str, Fact] = {}
-    for fact in facts:
-        text = fold(fact.text)
-        words = set(tokenize(text)) - STOP_WORDS
-        if text and not fact.doubt and not (count_repeated(chunk) and words <= shared):
-            kept.setdefault(text, fact)
-    return list(kept.values())
 
 
 def find_doubt(fact: str, chunk: Document) -> str:
@@ -174,15 +140,18 @@ def make_chunk_url(id: str) -> str:
     return f"chunk:{id}"
 
 
-def make_fact_page(chunk: Document, digest: str, facts: Sequence[Fact]) -> PageDocuments:
-    """Make the page whose documents are the facts of a chunk."""
+def make_fact_page(chunk: Document, digest: str, facts: Iterable[Fact]) -> PageDocuments:
+    """Make the page whose documents are the facts of a chunk, each once."""
     id = chunk.id or ""
     kept = {key: chunk.metadata[key] for key in ("title", "headings", "url") if key in chunk.metadata}
     common = {**kept, "type": "fact", "page": make_chunk_url(id), CHUNK_KEY: id}
     place = {name: fold(name) for name in read_place(chunk.metadata)}
+    by_text: dict[str, Fact] = {}
+    for fact in facts:
+        by_text.setdefault(fold(fact.text), fact)
+    by_text.pop("", None)
     documents = []
-    for number, fact in enumerate(select_facts(chunk, facts), 1):
-        fact_text = fold(fact.text)
+    for number, (fact_text, fact) in enumerate(by_text.items(), 1):
         lacking = ", ".join(name for name, folded in place.items() if folded not in fact_text)
         text = f"{lacking}: {fact.text}" if lacking else fact.text
         metadata = {**common, LINKS_KEY: make_element_links(fact)}

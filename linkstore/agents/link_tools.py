@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Annotated, Any, Final
 
@@ -13,6 +14,7 @@ from linkstore.agents.tool_answers import (
     ToolAnswer,
     ToolResult,
     ToolScope,
+    correct_name,
     make_empty_answer,
     make_results_answer,
 )
@@ -21,6 +23,7 @@ from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.hits import Chain, Triple
 from linkstore.core.links import LINKS_KEY
 from linkstore.errors import StrategyError
+from linkstore.store.graph import answer_paths
 from linkstore.store.misspellings import check_known_names
 from linkstore.store.schema_graph import read_schema
 from linkstore.strategies.base import HopDirection, SearchOptions
@@ -28,11 +31,21 @@ from linkstore.strategies.eager import Eager
 from linkstore.strategies.neighbours import MAX_SHOWN_MEMBERS, Neighbour, Neighbours, find_neighbours
 
 Kinds = Annotated[
-    list[str] | None, BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
+    list[str] | None,
+    BeforeValidator(lambda given: _SEPARATORS.split(given) if isinstance(given, str) else given),
 ]
-"""Kinds of link, of which a model may name one without a list."""
+"""Kinds of link, which a model may name without a list."""
+_SEPARATORS: Final = re.compile(r"\s*[,|]\s*")
+Direction = Annotated[HopDirection, BeforeValidator(lambda given: _DIRECTIONS.get(given, given))]
+_DIRECTIONS: Final[Mapping[str, HopDirection]] = {
+    **dict.fromkeys(("in", "incoming", "back", "backwards", "inward", "reverse"), "backward"),
+    **dict.fromkeys(("out", "outgoing", "forwards", "outward"), "forward"),
+    **dict.fromkeys(("any", "all", "either", "bidirectional"), "both"),
+}
+"""What models call a direction."""
 MOST_NAMED: Final = 200
 """How many names of a sort are listed."""
+MOST_PATHS: Final = 3
 MOST_ENDS: Final = 5
 """How many documents at the other end of a link ``links`` names."""
 
@@ -41,20 +54,18 @@ def follow(
     scope: ToolScope,
     id: str,
     kinds: Kinds = None,
-    direction: HopDirection = "forward",
+    direction: Direction = "forward",
 ) -> Operation[ToolAnswer]:
-    """Go where the links of one document lead, by one link.
+    """Go where the links of one document lead.
 
-    Use it rather than $search if you know the document and the relation, and rather than $links if you want
-    texts. Returns at most $results documents at the other ends, each with id, URL and a part of its text.
-    Changes nothing.
+    Use it rather than $search if you know the document. Returns at most $results documents at the other ends,
+    each with id, URL and a part of its text. Changes nothing.
 
     Args:
         scope: Of the tools.
-        id: The document: its id, with or without brackets, its URL or its name, for example "CLS-3".
-        kinds: Only links of these kinds, for example ["cites"]; $schema lists them. Default all.
-        direction: Which way: "forward" along the links, "backward" against them, or "both"; for example
-            "backward".
+        id: The document: its id, URL or name.
+        kinds: Only links of these kinds. Default all.
+        direction: "forward" along the links, "backward" to what links to it, or "both".
 
     Raises:
         UnknownNameError: If no document in the store has links of one of the kinds.
@@ -63,9 +74,10 @@ def follow(
     """
     if not scope.ceiling:
         raise StrategyError("the ceiling is 0: no links may be followed here; use search and read")
-    asked = Eager(kinds=kinds or None, direction=direction)
-    yield from check_known_names(scope.backend, asked, SearchOptions(filter=scope.filter))
     near = yield from _read_neighbours(scope, id)
+    own = {neighbour.link.kind for neighbour in (*near.outgoing, *near.incoming)}
+    asked = Eager(kinds=[correct_name(kind, own) for kind in kinds or ()] or None, direction=direction)
+    yield from check_known_names(scope.backend, asked, SearchOptions(filter=scope.filter))
     id = near.id
     sides = _list_sides(near, direction)
     chosen = [
@@ -99,15 +111,37 @@ def follow(
     return make_results_answer(heading, results, notes, found=len(ends))
 
 
-def links(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
-    """List the links of one document in both directions, without texts.
+def path(scope: ToolScope, start: str, end: str) -> Operation[ToolAnswer]:
+    """Find how two documents are connected: the shortest chains of links between them, in any direction.
 
-    Use it rather than $follow to see which relations there are before you follow one. Returns at most
-    $most_links links, each with its kind, label and the ids at its other end. Changes nothing.
+    Use it rather than $follow if you know both ends. Returns at most 3 chains. Changes nothing.
 
     Args:
         scope: Of the tools.
-        id: The document: its id, with or without brackets, its URL or its name, for example "CLS-3".
+        start: The first document: its id, URL or name.
+        end: The other one.
+
+    Raises:
+        QueryError: If there is no such document, several may be meant, or both are the same.
+    """
+    paths = yield from answer_paths(scope.backend, start, end, MOST_PATHS, scope.filter, scope.ceiling)
+    lines = [f"{at}. {escape_unprintable(str(chain))}" for at, chain in enumerate(paths.chains, 1)]
+    lines += [f"Not complete: {escape_unprintable(limit)}." for limit in paths.limits]
+    if not paths.chains:
+        ends = f"[{escape_unprintable(paths.start)}] and [{escape_unprintable(paths.end)}]"
+        lines.insert(0, f"No chain of links connects {ends}.")
+    return ToolAnswer(text="\n".join(lines), data=paths.to_dict())
+
+
+def links(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
+    """List the links of one document in both directions, without texts.
+
+    Use it rather than $follow to see which relations there are. Returns at most $most_links links, each with
+    its kind, label and the ids at its other end. Changes nothing.
+
+    Args:
+        scope: Of the tools.
+        id: The document: its id, URL or name.
 
     Raises:
         DocumentError: If there is no such document.
@@ -220,8 +254,8 @@ def _make_link_row(one: Neighbour, *, away: bool) -> dict[str, Any]:
 def schema(scope: ToolScope) -> Operation[ToolAnswer]:
     """List the types of document, the kinds of link between them and the metadata fields of the store.
 
-    Use it rather than $search to learn which names $search and $follow take. Returns at most $most_named
-    names of each sort. Changes nothing.
+    Use it rather than $search to learn which names there are. Returns at most $most_named names of each sort.
+    Changes nothing.
     """
     # Without a recorded schema, the time may grow with the size of the store.
     recorded = yield from read_schema(scope.backend)
@@ -247,7 +281,7 @@ def schema(scope: ToolScope) -> Operation[ToolAnswer]:
 def sources(scope: ToolScope) -> Operation[ToolAnswer]:
     """List the sources that the store was made from, such as sites and folders.
 
-    Use it rather than $schema to say where answers come from, or whether a source is there at all. Returns at
+    Use it rather than $search to say where answers come from, or whether a source is there at all. Returns at
     most $most_named sources, each with its number of pages. Changes nothing.
     """
     if scope.filter is not None:

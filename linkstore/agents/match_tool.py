@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import WithJsonSchema
 
@@ -14,6 +14,7 @@ from linkstore.agents.tool_answers import (
     ToolAnswer,
     ToolResult,
     ToolScope,
+    correct_name,
     make_empty_answer,
     make_results_answer,
 )
@@ -23,14 +24,13 @@ from linkstore.core.calls import Operation, call_engine
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.filters import parse_filter
 from linkstore.core.graph_answer import GraphAnswer
-from linkstore.core.graph_query import COMBINATIONS, RETURNED, GraphQuery, make_json_schema
+from linkstore.core.graph_query import COMBINATIONS, RETURNED, Branch, GraphQuery, Step
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import Documents, Nearest, Plan, StoredDocument, ask
 from linkstore.errors import FilterError, QueryError, UnknownNameError
 from linkstore.store.graph import answer_query
 from linkstore.store.schema import TYPE_FIELD, Schema
 from linkstore.store.schema_graph import read_schema
-from linkstore.strategies.names import list_given_names
 
 MAX_TYPES: Final = 20
 """How many types a description has, and samples are read of."""
@@ -61,26 +61,25 @@ def match(
 ) -> Operation[ToolAnswer]:
     """Find what named things lead to by their relations, exactly.
 
-    Use it rather than $search if you can name the things and the relations. Returns all that the query says
-    and nothing else, at most $results documents at once, with the complete number; or says which step became
-    empty, and what there is instead. Changes nothing.$store
+    Use it rather than $search if you can name the things and the relations. Returns all that the query says,
+    at most $results documents at once, with the complete number; or says which step became empty, and what
+    there is instead. Changes nothing.$store
 
     Args:
         scope: Of the tools.
-        branches: Where to start and which links to follow, for example $first. A step is a relation:
-            "<R" follows it against its direction, "R|S" either, "R{1,3}" one to three in a row. Each branch
-            must lead to a result.
-        combine: Whether "all" branches must lead to a result, or "any"; for example "any".
-        but_not: Branches that must not lead to a result, for example $second.
-        result_type: The type of the results, for example "$end".
-        where: What the metadata of the results must have, for example {"year": {"$$gte": 2020}}.
-        as_of: The day on which all on the way must be valid, for example "2024-05-01".
-        returns: "documents", their "count", the different "values" of a field, or "groups", which count by a
-            field; for example "count".
-        field: The field of values or groups, for example "status".
-        order_by: The field that orders documents, for example "year".
-        descending: Whether the largest come first, for example true.
-        limit: How many results to return at most, for example 5.
+        branches: Where to start, and the path of links to follow. A step is a relation R: "R" along it, "<R"
+            against it, "R|S" either, "R{1,3}" one to three in a row; {"step": "R", "where": {field: value}}
+            with a condition. Every branch must lead to a result.
+        combine: Whether all branches must lead to a result, or any.
+        but_not: Branches, as above, that must not.
+        result_type: The type of the results.
+        where: What the metadata of the results must have: {field: value}, or {field: {"$$gte": number}}.
+        as_of: The day on which all must be valid, as YYYY-MM-DD.
+        returns: Documents, their count, the values of a field, or groups that count by a field.
+        field: The field of values or groups.
+        order_by: The field that orders documents.
+        descending: Whether the largest come first.
+        limit: How many results to return.
 
     Raises:
         QueryError: If the query is malformed, names what is not there, or a start may mean several documents.
@@ -102,6 +101,9 @@ def match(
             "limit": scope.limits.results if limit is None else limit,
         }
     )
+    recorded = yield from read_schema(scope.backend)
+    if recorded is not None:
+        query = _correct_names(query, recorded.schema)
     try:
         answer = yield from answer_query(scope.backend, query, scope.filter, scope.ceiling)
     except UnknownNameError as error:
@@ -109,6 +111,24 @@ def match(
     notes = [f"{quote_value(name)} was taken for [{id}]." for name, id in answer.starts.items() if name != id]
     notes += [f"Not complete: {limit_text}." for limit_text in answer.limits]
     return _format_answer(scope, query, answer, [escape_unprintable(note) for note in notes])
+
+
+def _correct_names(query: GraphQuery, schema: Schema) -> GraphQuery:
+    """Spell types and relations as the schema does: "drug" as "Drug"."""
+
+    def correct(value: Any, name: str = "") -> Any:
+        if isinstance(value, str):
+            return correct_name(value, schema.types) if name.endswith("type") else value
+        if isinstance(value, Branch | Step | GraphQuery):
+            return replace(
+                value, **{own.name: correct(getattr(value, own.name), own.name) for own in fields(value)}
+            )
+        if name == "relations":
+            return tuple(correct_name(kind, schema.kinds) for kind in value)
+        return tuple(map(correct, value)) if name in ("branches", "but_not", "also", "path") else value
+
+    corrected: GraphQuery = correct(query)
+    return corrected
 
 
 def _format_answer(
@@ -159,32 +179,27 @@ class StoreDescription:
         relations: The kinds of link.
         types: The types of documents; none without a schema.
         fields: The metadata fields of a sample of the documents.
-        first: The branches of a query about this store.
-        second: Those of another one.
     """
 
     text: str
     relations: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
-    first: list[dict[str, Any]] = field(default_factory=list)
-    second: list[dict[str, Any]] = field(default_factory=list)
 
     def change_arguments(self) -> dict[str, tuple[Any, Any]]:
         """Return the types and defaults of the arguments of ``match`` with the names of this store."""
-        properties = make_json_schema(self.relations, self.types)["properties"]
-
-        def annotate(kind: Any, name: str) -> Any:
-            return Annotated[kind, WithJsonSchema(properties[name])]
-
-        changed: dict[str, tuple[Any, Any]] = {
-            "branches": (annotate(list[Any], "branches"), ...),
-            "but_not": (annotate(list[Any] | None, "but_not"), None),
-            "result_type": (annotate(str | None, "result_type"), None),
+        type_schema = {"type": "string", "enum": list(self.types)} if self.types else {"type": "string"}
+        steps = {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "object"}]}}
+        properties = {"start": {"type": "string"}, "start_type": type_schema, "path": steps}
+        branches = {"type": "array", "items": {"type": "object", "properties": properties}}
+        excluded = {"type": "array", "items": {"type": "object"}}
+        return {
+            "branches": (Annotated[list[Any], WithJsonSchema(branches)], ...),
+            "but_not": (Annotated[list[Any] | None, WithJsonSchema(excluded)], None),
+            "result_type": (Annotated[str | None, WithJsonSchema(type_schema)], None),
+            "combine": (Literal[COMBINATIONS], COMBINATIONS[0]),
+            "returns": (Literal[RETURNED], RETURNED[0]),
         }
-        for name, choices in (("combine", COMBINATIONS), ("returns", RETURNED)):
-            changed[name] = (annotate(str, name), choices[0])
-        return changed
 
 
 def describe_store(scope: ToolScope) -> Operation[StoreDescription]:
@@ -211,21 +226,22 @@ def describe_store(scope: ToolScope) -> Operation[StoreDescription]:
         relations = tuple(sorted(schema.kinds))
         arrows = [str(relation) for relation in sorted(schema.relations, key=str)[:MAX_RELATIONS]]
     described = [_describe_type(name, samples.get(name, ()), type_field) for name in types]
-    first, second = _make_examples(schema, samples, type_field)
     named = {own for sample in samples.values() for document in sample for own in document.metadata}
     lines = [f" Types and fields: {'; '.join(filter(None, described)) or 'none'}."]
     lines.append(f" Relations: {'; '.join(arrows) or 'none'}.")
-    if first:
-        along, against = {"branches": first}, {"branches": second, "returns": "count"}
-        lines.append(f" Examples: {_format_json(along)} and {_format_json(against)}.")
+    if relations:
+        forms = ([{"start": "NAME", "path": [f"{mark}{relations[0]}"]}] for mark in ("", "<"))
+        along, against = (_format_json(branches) for branches in forms)
+        lines.append(f" Forms of branches: {along}, or against the links {against}.")
     return StoreDescription(
         text=escape_unprintable("".join(lines)),
         relations=relations,
         types=tuple(sorted(schema.types)) if schema else (),
         fields=tuple(sorted(named - _NOT_TOLD - {type_field})),
-        first=first,
-        second=second,
     )
+
+
+NOT_DESCRIBED: Final = StoreDescription(text="")
 
 
 def _format_json(value: object) -> str:
@@ -268,34 +284,3 @@ def _describe_field(name: str, values: Counter[str]) -> str:
     ]
     more = "|…" if len(values) > len(shared) else ""
     return f"{name}={'|'.join(shared)}{more}" if shared else name
-
-
-Branches = list[dict[str, Any]]
-
-
-def _make_examples(
-    schema: Schema | None, samples: Mapping[str | None, Sequence[StoredDocument]], type_field: str
-) -> tuple[Branches, Branches]:
-    """Make the branches of two queries with a result: along a link that there is, and against it."""
-    for document, link in _list_leaving(samples):
-        names = list_given_names(document.metadata)
-        start: dict[str, Any] = {"start": names[0] if names else document.id}
-        own = document.metadata.get(type_field)
-        if isinstance(own, str) and schema is not None:
-            start["start_type"] = own
-        return [{**start, "path": [link.kind]}], [{"start": link.tag, "path": [f"<{link.kind}"]}]
-    return [], []
-
-
-def _list_leaving(
-    samples: Mapping[str | None, Sequence[StoredDocument]],
-) -> Iterator[tuple[StoredDocument, Link]]:
-    """Yield documents with links from which a document of the samples can be reached by its id."""
-    ids = {document.id for documents in samples.values() for document in documents}
-    for documents in samples.values():
-        for document in documents:
-            yield from (
-                (document, link)
-                for link in _read_links(document)
-                if link.direction == "out" and link.tag in ids
-            )

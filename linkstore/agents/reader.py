@@ -1,4 +1,4 @@
-"""graph_reader: an agent that explores a store with a plan and a notebook."""
+"""graph_reader: a chat model answers from the passages of a store, and reads on where they do not suffice."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from linkstore.agents.answers import Answer, make_answer
 from linkstore.agents.chat_models import chat_model, get_context
 from linkstore.agents.fact_index import check_embeddings
 from linkstore.agents.model_calls import OutputModel
+from linkstore.agents.reading import FIRST_READ, ReadingSources, take_step
 from linkstore.agents.state import Budget, Reading, begin_reading
-from linkstore.agents.steps import FIRST_READ, ReadingSources, take_step
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require, require_at_least
 from linkstore.core.calls import Operation, arun, run
@@ -45,7 +45,8 @@ class GraphReader(Runnable[str | Answer, Answer]):
 
         Raises:
             EmbeddingError: If the question is blank; the model is not called.
-            AgentError: If the model fails or its answer is malformed twice; if the question is no string.
+            AgentError: If the model fails, or its first output is malformed twice; if the question is not a
+                string.
             BackendError: If a storage engine fails.
         """
         state = _begin(input, kwargs)
@@ -71,26 +72,23 @@ class GraphReader(Runnable[str | Answer, Answer]):
             AgentError: As :meth:`invoke`.
         """
         state = _begin(input, kwargs)
-        while state["next"]:
+        while not state["outcome"]:
             state = run(take_step(self._sources, state))
-            yield self._make_answer(state)
+            yield make_answer(state)
 
     async def astream(
         self, input: str | Answer, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Answer]:
         """Yield answers without blocking the event loop: see :meth:`stream`."""
         state = _begin(input, kwargs)
-        while state["next"]:
+        while not state["outcome"]:
             state = await arun(take_step(self._sources, state))
-            yield self._make_answer(state)
+            yield make_answer(state)
 
     def _read(self, state: Reading) -> Operation[Answer]:
-        while state["next"]:
+        while not state["outcome"]:
             state = yield from take_step(self._sources, state)
-        return self._make_answer(state)
-
-    def _make_answer(self, state: Reading) -> Answer:
-        return make_answer(state, with_facts=self.facts is not None)
+        return make_answer(state)
 
 
 def _begin(input: object, options: dict[str, Any]) -> Reading:
@@ -111,13 +109,14 @@ def graph_reader(
     facts: LinkStore | None = None,
     first: int = FIRST_READ,
     budget: Budget | None = None,
+    instructions: str = "",
 ) -> GraphReader:
     """Make an agent that reads a store to answer a question: GraphReader.
 
-    It searches, and answers in one call if the best passages have the answer. Else it reads on, with what
-    they lack as its plan: passages, their neighbours on the page, and what is linked with them; with facts,
-    also by key elements. It keeps a notebook, and answers from that, with citations. A statement is kept if
-    what it cites has its names and numbers.
+    It searches, and answers in one call if the best passages have the answer. Else it reads on what the model
+    searches for or chooses: passages, their neighbours on the page, what is linked with them, and, with
+    facts, what those lead to. What was found out becomes notes, which are the answer if there is no better
+    one. A statement is kept if what it cites has its names and numbers.
 
     Args:
         store: Holds the chunks.
@@ -125,7 +124,8 @@ def graph_reader(
         facts: The store of their facts, which :func:`index_facts` wrote; None: it reads without.
         first: How many passages the first call is shown, as far as the model's context has room; 0: it only
             plans.
-        budget: What a question may cost; default 40 calls of the model.
+        budget: What a question may cost; default 8 calls of the model.
+        instructions: About the form of the answer, such as "Answer in German."; default none.
 
     Raises:
         ArgumentError: If an argument has the wrong type.
@@ -140,6 +140,7 @@ def graph_reader(
     limits = Budget() if budget is None else budget
     require(Budget, "a Budget", budget=limits)
     require_at_least(0, first=first)
+    require(str, "a string", instructions=instructions)
     model = chat_model(model) if isinstance(model, str) else model
     asked = OutputModel(model)
     if facts is not None:
@@ -152,5 +153,6 @@ def graph_reader(
         counter=counter_of(None),
         context=get_context(model),
         first=first,
+        instructions=instructions,
     )
     return GraphReader(sources)

@@ -6,7 +6,7 @@ document can forge a line of an answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -78,6 +78,15 @@ class ToolResult:
                 for chain in self.chains
             ],
         }
+
+
+def correct_name(name: str, known: Iterable[str]) -> str:
+    """Spell a name as a known one that differs in capitals, signs or a plural; return others as they are."""
+    folded, *others = [
+        "".join(filter(str.isalnum, spelling)).casefold().removesuffix("s") for spelling in (name, *known)
+    ]
+    alike = [other for other, spelling in zip(known, others, strict=True) if spelling == folded]
+    return alike[0] if len(alike) == 1 and name not in known else name
 
 
 def format_citation(document: Document) -> str:

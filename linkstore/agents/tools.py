@@ -1,30 +1,39 @@
 """The tools of a store: what a model is told of each, its operation, and LangChain's form of it.
 
-A tool is a function. Its signature has the arguments, its docstring is what a model is told: what the tool
-does, when to use it rather than its sibling, what it returns and how much, and what it changes; each argument
-has an example. ``$names`` stand for what depends on the store, the limits and the names of the tools.
+A tool is a function. Its signature has the arguments, its docstring is what a model is told: what it does,
+when to use it rather than its sibling, what it returns and how much, and what it changes. It has no values: a
+small model would copy them. ``$names`` stand for what depends on the store, the limits and the other tools.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from string import Template
 from typing import Annotated, Any, Final
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
 
 from linkstore.agents import document_tools, link_tools, match_tool
 from linkstore.agents.tool_answers import ToolAnswer, ToolLimits, ToolScope
-from linkstore.core.arguments import read_docstring, require
+from linkstore.core.arguments import read_docstring, require, require_list
 from linkstore.core.calls import Operation, arun, run
 from linkstore.core.filters import Filter
 from linkstore.errors import (
+    ArgumentError,
     DocumentError,
     FilterError,
     LinkError,
@@ -45,6 +54,7 @@ ToolOutput = tuple[str, Mapping[str, Any]]
 def graph_tools(
     store: LinkStore,
     *,
+    only: Sequence[str] | None = None,
     limits: ToolLimits | None = None,
     filter: Filter | None = None,
     about: str = "",
@@ -52,15 +62,16 @@ def graph_tools(
 ) -> list[BaseTool]:
     """Make tools with which an agent searches a store and follows its links.
 
-    They are ``search``, ``match``, ``similar``, ``follow``, ``read``, ``links``, ``schema`` and ``sources``,
-    sync and async. Each returns text
-    for the model, and the same as a JSON object in the ``artifact`` of its message. None of them writes.
+    They are ``search``, ``follow`` and ``read``, with a schema also ``match`` and ``schema``, and by name
+    ``path``, ``similar``, ``links`` and ``sources``, sync and async. Each returns text for the model, and the
+    same as a JSON object in the ``artifact`` of its message. None of them writes.
 
     A mistake of the model, such as an unknown id or kind of link, or too many hops, comes back as text that
     says what to do; so does a store that is busy or cannot be reached. Other errors are raised.
 
     Args:
         store: What they read.
+        only: The names of the tools to make instead.
         limits: What they may do, and how much they may return.
         filter: Only documents with such metadata exist for the tools.
         about: What the store is about, in a few words; the model reads it in the description of ``search``.
@@ -72,7 +83,7 @@ def graph_tools(
     """
     require(str, "a string", about=about, prefix=prefix)
     scope = ToolScope(store, ToolLimits() if limits is None else limits, filter)
-    return [make_tool(spec) for spec in make_specs(scope, about, prefix)]
+    return [make_tool(spec) for spec in make_specs(scope, about, prefix, only)]
 
 
 def make_tool(spec: ToolSpec) -> BaseTool:
@@ -115,19 +126,62 @@ def raise_for_model() -> Iterator[None]:
 
 MAX_DESCRIBED: Final = 4_000
 """Maximum number of characters that describe the store in the description of ``match``."""
-_EXAMPLE: Final = [{"start": "MV Aurora", "path": ["FLIES"]}]
-"""The branches of a query, for a store without links."""
-_STRICT = ConfigDict(extra="forbid")
-_READING: Final = (
-    document_tools.search,
-    match_tool.match,
-    document_tools.similar,
-    link_tools.follow,
-    document_tools.read,
-    link_tools.links,
-    link_tools.schema,
-    link_tools.sources,
-)
+_NAMED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("query", "text", "q", "search_query"), "question"),
+    **dict.fromkeys(("ids", "document", "document_id", "documents", "name", "names"), "id"),
+    **dict.fromkeys(("kind", "relation", "relations", "link", "links"), "kinds"),
+    "type": "result_type",
+    "filter": "where",
+    "branch": "branches",
+    "from": "start",
+    "to": "end",
+}
+"""What models call arguments that a tool calls otherwise."""
+_NOTHING: Final = ("", "null", "None", "none")
+_JSON: Final = ('["', "[{", '{"', "[]", "{}")
+"""How a list or an object begins that stands in a string."""
+_READING: Final[Mapping[str, Callable[..., Operation[ToolAnswer]]]] = {
+    "search": document_tools.search,
+    "match": match_tool.match,
+    "follow": link_tools.follow,
+    "read": document_tools.read,
+    "schema": link_tools.schema,
+    "path": link_tools.path,
+    "similar": document_tools.similar,
+    "links": link_tools.links,
+    "sources": link_tools.sources,
+}
+_PLAIN: Final = ("search", "follow", "read")
+_TYPED: Final = (*_PLAIN, "match", "schema")
+"""The tools for a store without a schema, and for one with it."""
+
+
+class ToolArguments(BaseModel):
+    """The arguments of a tool, forgiven where their meaning is clear."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def forgive(cls, given: Any) -> Any:
+        """Rename arguments, read JSON in strings, and leave out optional ones that are empty.
+
+        This changes the object itself, because LangChain passes on only what the object has.
+        """
+        if not isinstance(given, dict):
+            return given
+        for name in list(given):
+            meant = _NAMED.get(name, name)
+            if name not in cls.model_fields and meant in cls.model_fields and meant not in given:
+                given[meant] = given.pop(name)
+        for name, value in list(given.items()):
+            own = cls.model_fields.get(name)
+            if own and not own.is_required() and (value is None or value in _NOTHING):
+                del given[name]
+            elif isinstance(value, str) and name != "question" and value.lstrip().startswith(_JSON):
+                with suppress(ValueError):
+                    given[name] = json.loads(value)
+        return given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,17 +203,27 @@ class ToolSpec:
     writes: bool = False
 
 
-def make_specs(scope: ToolScope, about: str = "", prefix: str = "") -> Iterator[ToolSpec]:
+def make_specs(
+    scope: ToolScope, about: str = "", prefix: str = "", only: Sequence[str] | None = None
+) -> Iterator[ToolSpec]:
     """Yield the tools that read.
 
     Args:
         scope: What they see and may do.
         about: What the store is about, for the description of ``search``.
         prefix: Goes before the names.
+        only: The names of the tools, without the prefix; None: those that the store calls for.
+
+    Raises:
+        ArgumentError: If there is no such tool.
     """
     limits, schema = scope.limits, scope.store.schema.get()
-    described = run(match_tool.describe_store(scope))
-    words: dict[str, object] = {operation.__name__: f"{prefix}{operation.__name__}" for operation in _READING}
+    chosen = (_TYPED if schema else _PLAIN) if only is None else only
+    require_list("names of tools", only=chosen)
+    if unknown := set(chosen) - _READING.keys():
+        raise ArgumentError(f"there is no tool {min(unknown)!r}; the tools are {', '.join(_READING)}")
+    described = run(match_tool.describe_store(scope)) if "match" in chosen else match_tool.NOT_DESCRIBED
+    words: dict[str, object] = {name: f"{prefix}{name}" for name in _READING}
     words |= {
         "results": limits.results,
         "text": f"{limits.text:,}",
@@ -167,16 +231,14 @@ def make_specs(scope: ToolScope, about: str = "", prefix: str = "") -> Iterator[
         "most_named": link_tools.MOST_NAMED,
         "subject": f"Its subject: {about.strip().rstrip('.')}. " if about.strip() else "",
         "store": described.text[:MAX_DESCRIBED],
-        "first": json.dumps(described.first or _EXAMPLE, ensure_ascii=False),
-        "second": json.dumps(described.second or _EXAMPLE, ensure_ascii=False),
-        "end": described.types[-1] if described.types else "Rule",
     }
-    changes: dict[object, dict[str, tuple[Any, Any] | None]] = {
-        document_tools.search: _change_search(schema),
-        match_tool.match: {**described.change_arguments()},
+    changes: dict[str, dict[str, tuple[Any, Any] | None]] = {
+        "search": _change_search(schema),
+        "match": {**described.change_arguments()},
     }
-    for operation in _READING:
-        yield make_spec(operation, scope, words, changes.get(operation), prefix=prefix)
+    for name, operation in _READING.items():
+        if name in chosen:
+            yield make_spec(operation, scope, words, changes.get(name), prefix=prefix)
 
 
 def make_writing_specs(scope: ToolScope) -> Iterator[ToolSpec]:
@@ -219,7 +281,7 @@ def make_spec(
     return ToolSpec(
         name=name,
         description=Template(" ".join(description.split())).substitute(words),
-        arguments=create_model(name, __config__=_STRICT, **fields),
+        arguments=create_model(name, __base__=ToolArguments, **fields),
         operation=partial(operation, scope),
         writes=writes,
     )

@@ -2,12 +2,14 @@
 
 Extraction has two stages. A model reads each text and proposes typed names and relations between them. Then
 each proposal is compared with the text and the schema: what is not in the text, has no known type, or joins
-types that no relation joins is reported, and becomes no document. Spellings of a name become one node.
+types that no relation joins is reported, and becomes no document. Spellings of a name become one node. Names
+that are alike, as "MV Aurora" and "Aurora" are, stay two nodes until the caller says that they are one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +23,7 @@ from linkstore.core.calls import Operation, arun, run, split_batches
 from linkstore.core.text import fold, split_sentences, tokenize
 from linkstore.errors import ExtractionError, LinkError
 from linkstore.extract.names import NameNormalizer, normalize_name
+from linkstore.strategies.resolver import compare_names, list_keys
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -94,16 +97,40 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PossibleDuplicate:
+    """Two nodes of one type that may be the same thing.
+
+    Args:
+        first: The id of the node that was named first.
+        second: The id of the other one.
+        names: The names of the first.
+        other_names: Those of the second.
+        grade: How a name of one is like one of the other, in words.
+    """
+
+    first: str
+    second: str
+    names: tuple[str, ...]
+    other_names: tuple[str, ...]
+    grade: str
+
+    def __str__(self) -> str:
+        return f"{self.first} and {self.second} may be the same: {self.grade}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedGraph:
     """A typed graph from texts.
 
     Args:
         documents: A document for each node, ready to be added to a store with the schema.
         rejections: The proposals that were not taken over.
+        duplicates: Nodes that may be the same, as ``is_same`` was not asked.
     """
 
     documents: tuple[Document, ...]
     rejections: tuple[Rejection, ...]
+    duplicates: tuple[PossibleDuplicate, ...] = ()
 
 
 @dataclass(slots=True)
@@ -117,6 +144,12 @@ class _Node:
     sentences: dict[str, None] = field(default_factory=dict)
     sources: dict[str, None] = field(default_factory=dict)
     relations: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+
+    def relate(self, kind: str, end: str, data: dict[str, Any]) -> None:
+        """Take over a relation, if none is known of which the model is as sure."""
+        before = self.relations.get((kind, end))
+        if before is None or before[CONFIDENCE_KEY] < data[CONFIDENCE_KEY]:
+            self.relations[kind, end] = data
 
 
 class TypedGraphExtractor:
@@ -132,6 +165,8 @@ class TypedGraphExtractor:
         model: A chat model.
         schema: A :class:`linkstore.store.Schema`.
         aliases: Other names by the name that they stand for, for all texts: ``{"Compound Alpha": ["CA-1"]}``.
+        is_same: Says of nodes with names that are alike whether they are one thing, and become one node.
+            Default None: they stay apart, and are reported.
         min_confidence: Proposals of which the model is less sure are rejected; default 0: it is not asked.
         instructions: Further instructions for the model.
         max_concurrency: How many calls may be under way at once; default 8.
@@ -147,6 +182,7 @@ class TypedGraphExtractor:
         schema: Schema,
         *,
         aliases: Mapping[str, Iterable[str]] | None = None,
+        is_same: Callable[[PossibleDuplicate], bool] | None = None,
         min_confidence: float = 0.0,
         instructions: str = "",
         max_concurrency: int = MOST_CONCURRENT,
@@ -158,6 +194,7 @@ class TypedGraphExtractor:
         self._choices |= {} if min_confidence else {"confidence": ()}
         self._schema = schema
         self._names = NameNormalizer([NAME_KIND], aliases)
+        self._is_same = is_same
         self._least = min_confidence
         self._instructions = "\n\n".join(
             filter(None, (_INSTRUCTIONS.format(schema=schema.describe()), instructions))
@@ -198,8 +235,12 @@ class TypedGraphExtractor:
                 rejections.append(Rejection(source=source, proposal="the whole answer", reason=reason))
         if errors and len(errors) == len(documents):
             raise errors[0]
+        duplicates = tuple(_find_duplicates(nodes))
+        if self._is_same is not None:
+            _join_nodes(nodes, [(pair.first, pair.second) for pair in duplicates if self._is_same(pair)])
+            duplicates = ()
         made = tuple(self._make_document(id, node) for id, node in nodes.items())
-        return ExtractedGraph(documents=made, rejections=tuple(rejections))
+        return ExtractedGraph(documents=made, rejections=tuple(rejections), duplicates=duplicates)
 
     def _check(
         self, source: str, text: str, proposed: ProposedGraph, nodes: dict[str, _Node]
@@ -237,9 +278,7 @@ class TypedGraphExtractor:
             start, end = ends
             quote = _find_quote(relation.quote, text)
             data = {CONFIDENCE_KEY: relation.confidence, "quote": quote, "source": source}
-            before = nodes[start].relations.get((relation.kind, end))
-            if before is None or before[CONFIDENCE_KEY] < relation.confidence:
-                nodes[start].relations[relation.kind, end] = data
+            nodes[start].relate(relation.kind, end, data)
 
     def _find_end(self, name: str, ids: Mapping[str, str], nodes: Mapping[str, _Node]) -> str:
         """Return the node of a text that a name stands for, or its only node of a type; "" without one."""
@@ -291,6 +330,44 @@ class TypedGraphExtractor:
         relations = [(kind, to, data) for (kind, to), data in node.relations.items()]
         text = " ".join(node.sentences) or node.name
         return self._schema.document(node.type, id, text, relations, metadata=metadata)
+
+
+def _find_duplicates(nodes: Mapping[str, _Node]) -> Iterator[PossibleDuplicate]:
+    """Yield the pairs of nodes of one type whose names are alike, in order."""
+    sharing: dict[tuple[str, str], set[int]] = defaultdict(set)
+    ids = list(nodes)
+    for at, (id, node) in enumerate(nodes.items()):
+        keys = {(node.type, key) for spelling in node.spellings for key in list_keys(spelling)}
+        for before in sorted(set().union(*(sharing[key] for key in keys))):
+            other = ids[before]
+            names, other_names = tuple(nodes[other].spellings), tuple(node.spellings)
+            if grade := compare_names(names, other_names):
+                yield PossibleDuplicate(
+                    first=other, second=id, names=names, other_names=other_names, grade=grade
+                )
+        for key in keys:
+            sharing[key].add(at)
+
+
+def _join_nodes(nodes: dict[str, _Node], pairs: Iterable[tuple[str, str]]) -> None:
+    """Make one node of each pair, and of pairs with one in common: the one named first."""
+    order = {id: at for at, id in enumerate(nodes)}
+    meant = {id: id for id in nodes}
+    for first, second in pairs:
+        kept, gone = sorted((meant[first], meant[second]), key=order.__getitem__)
+        meant = {id: kept if to == gone else to for id, to in meant.items()}
+    for id in [id for id in nodes if meant[id] != id]:
+        gone_node, kept_node = nodes.pop(id), nodes[meant[id]]
+        kept_node.confidence = max(kept_node.confidence, gone_node.confidence)
+        kept_node.spellings |= gone_node.spellings
+        kept_node.sentences |= gone_node.sentences
+        kept_node.sources |= gone_node.sources
+        kept_node.relations |= {**gone_node.relations, **kept_node.relations}
+    for id, node in nodes.items():
+        relations, node.relations = node.relations, {}
+        for (kind, end), data in relations.items():
+            if meant[end] != id or end == id:
+                node.relate(kind, meant[end], data)
 
 
 def _find_quote(quote: str, text: str) -> str:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from linkstore.cli.commands import EmbeddingOption, JsonOption, StoreOption, TextArgument
-from linkstore.cli.exits import NOT_ANSWERED, SOURCE_INCOMPLETE, USAGE, UsageError, get_exit_code
+from linkstore.cli.exits import (
+    NOT_ANSWERED,
+    SOURCE_INCOMPLETE,
+    USAGE,
+    Terminated,
+    UsageError,
+    get_exit_code,
+)
 from linkstore.cli.output import MAX_SHOWN_SECTIONS, complain, note, print_result, show, write_json
 from linkstore.cli.query import check_question, show_results
 from linkstore.cli.stores import open_backend, open_core_store, open_store
@@ -61,7 +68,7 @@ def ask(
     model: str | None = None,
     facts: FactsOption = None,
     passages: Annotated[int, typer.Option(min=1)] = 5,
-    steps: Annotated[int, typer.Option(min=1)] = 40,
+    steps: Annotated[int, typer.Option(min=1)] = 8,
     tokens: Annotated[int | None, typer.Option(min=1)] = None,
     seconds: Annotated[float | None, typer.Option(min=0.001)] = None,
     rate: float | None = None,
@@ -77,8 +84,9 @@ def ask(
     """Answer a question from a store.
 
     A chat model answers from the best passages, with its sources, in one call. Where they lack the answer, it
-    reads on: it searches, follows links and keeps notes, or says that the sources do not have it. With
-    --verbose each step is logged. With --facts it also reads by facts.
+    reads on: it searches, follows links and keeps notes, or says that the sources do not have it. A terminal
+    shows each step, as --verbose does elsewhere. Ctrl-C shows what was found until then. With --facts it also
+    reads by facts.
 
     Args:
         model (NAME): Chat model, such as openai:gpt-4.1-mini or ollama:qwen3.
@@ -114,15 +122,19 @@ def ask(
         opened_store = stack.enter_context(open_store(store, embedding=embedding))
         opened_facts = None if facts is None else stack.enter_context(_open_facts(facts, opened_store))
         reader = graph_reader(opened_store, chosen, facts=opened_facts, first=passages, budget=budget)
+        answers: list[Answer] = []
         try:
-            answer = reader.invoke(text)
-        except AgentError as error:
-            if json:
+            answers.extend(reader.stream(text))  # which keeps those that came before an error
+        except (AgentError, KeyboardInterrupt) as error:
+            if json or isinstance(error, Terminated):
                 raise
-            complain(error.message)
+            complain(error.message if isinstance(error, AgentError) else "stopped")
+            if answers and answers[-1].statements:
+                _show_answer(answers[-1])
             note(_FOUND)
             _show_passages(text, opened_store)
             raise typer.Exit(get_exit_code(error)) from error
+        answer = answers[-1]
         cost = None if price is None else answer.compute_cost(*price)
         if json:
             write_json(_make_fields(answer, cost))

@@ -13,7 +13,7 @@ import typer
 from linkstore.cli.commands import JsonOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import get_stdout, note, print_result, show_progress, write_json
-from linkstore.cli.stores import open_store, refuse_options, split_names
+from linkstore.cli.stores import find_store, open_store, refuse_options, split_names
 from linkstore.core.arguments import omit_none
 from linkstore.core.display import escape_unprintable, format_count
 
@@ -72,7 +72,8 @@ def evaluate(
     Args:
         questions (FILE): JSON Lines of {"question", "gold": [pages, sections or ids]}.
         corpus (FILE): JSON Lines of {"id", "title", "text", "links"?}.
-        store (PLACE): An existing store, instead of --corpus; default that of LINKSTORE_STORE.
+        store (PLACE): An existing store, instead of --corpus; default that of
+            LINKSTORE_STORE, or of the working directory.
         embedding (NAME): wordllama, minilm or openai:MODEL; default wordllama, or that of the store.
         strategies (NAMES): Strategies to compare, such as similarity,words,pagerank; default all.
         links (NAMES): Kinds of links to keep, and extractors to run; default all kinds, else mention,entity.
@@ -85,7 +86,7 @@ def evaluate(
         clear: With --calibrate: remove the store's default instead.
     """
     if corpus is None:
-        store = store or os.environ.get("LINKSTORE_STORE")
+        store = store or os.environ.get("LINKSTORE_STORE") or find_store()
     if not calibrate:
         refuse_options("goes with --calibrate only", noise=noise, keep=keep, save=save, clear=clear)
     if profile or calibrate:

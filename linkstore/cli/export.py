@@ -16,9 +16,9 @@ import xxhash
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import format_kinds, note, print_result, show, show_progress
+from linkstore.cli.output import note, print_result, show, show_progress
 from linkstore.cli.stores import is_place_url, open_backend, open_core_store
-from linkstore.core.display import escape_unprintable, format_count, get_title, get_url
+from linkstore.core.display import escape_unprintable, format_count, format_kinds, get_title, get_url
 from linkstore.core.links import LINKS_KEY, get_links
 from linkstore.errors import EmbeddingError, LinkStoreError, StoreNotFoundError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,6 @@ from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import NOTHING_TO_INDEX, SOURCE_INCOMPLETE, UsageError, get_exit_code
 from linkstore.cli.output import (
     complain,
-    format_kinds,
     note,
     quiet,
     show,
@@ -24,19 +23,16 @@ from linkstore.cli.output import (
     write_json,
 )
 from linkstore.cli.sources import SourceKind, choose_extractors, recognize_kind, select_options
-from linkstore.cli.stores import is_among_pages, open_or_make
+from linkstore.cli.stores import DEFAULT_STORE, is_among_pages, is_store, open_or_make
 from linkstore.core.display import format_count
 from linkstore.core.text import escape_surrogates
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
     from linkstore.ingest import Partition
-    from linkstore.ingest.source import LeftOut, Summary
+    from linkstore.ingest.source import Summary
     from linkstore.store.core import CoreStore
 
-MAX_SHOWN_SKIPPED: Final = 10
-"""Number of skipped pages that are listed; ``--report`` lists all."""
-_MAX_NAMED: Final = 3
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -139,8 +135,10 @@ def index(
         "dry_run": dry_run,
         "prune": prune,
         "jobs": jobs,
+        "progress": None,
         "partition": None if partition is None else _parse_partition(partition),
     }
+    is_new = store == DEFAULT_STORE and not is_store(store)
     place = open_or_make(store, embedding=None if dry_run else embedding)
     with (
         report_run(report, json=json) as summaries,
@@ -157,7 +155,9 @@ def index(
         elif seconds is not None:
             _repeat_every(seconds, partial(index_source, opened_store, pages, **run))
         else:
-            summaries.append(index_source(opened_store, pages, **run, progress=progress))
+            summaries.append(index_source(opened_store, pages, **{**run, "progress": progress}))
+    if is_new and is_store(store):
+        note(f"the store is {store}, which commands in this folder and below use")
 
 
 def _parse_partition(text: str) -> Partition:
@@ -243,7 +243,7 @@ def report_run(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
     Raises:
         typer.Exit: If the source was not seen as a whole, or there was nothing to index.
     """
-    from linkstore.ingest.source import IndexingError, NothingIndexedError
+    from linkstore.ingest.source import IndexingError, NothingIndexedError, list_first
 
     if report is not None:  # it must be possible to write it, before an hour of work
         try:
@@ -262,7 +262,7 @@ def report_run(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
         _report_summary(summary, report, json=json)
         if summary.unseen:
             parts = format_count(len(summary.unseen), "part")
-            named = _list_first(summary.unseen, len(summary.unseen))
+            named = list_first(summary.unseen, len(summary.unseen))
             note(f"{parts} of the source could not be seen ({named}); what is stored of that was kept")
             raise typer.Exit(SOURCE_INCOMPLETE)
 
@@ -292,50 +292,5 @@ def _write_report(report: Path, summary: Summary) -> None:
 
 def show_summary(summary: Summary) -> None:
     """Print what a run did."""
-    pages, dangling, encodings = summary.pages, summary.dangling, summary.encodings
-    done = "to write" if summary.dry_run else "written"
-    if summary.dry_run:
-        show("dry run   nothing was written")
-    show(
-        f"pages     {pages.added:,} added, {pages.updated:,} updated,"
-        f" {pages.unchanged:,} unchanged, {pages.removed:,} removed"
-    )
-    show(f"chunks    {summary.chunks:,} {done}")
-    show(f"links     {format_kinds(summary.links)} {done}")
-    if dangling is not None:
-        show(f"dangling  {dangling.internal:,} internal, {dangling.external:,} external")
-    if summary.left_out.letters:
-        show(f"left out  {_format_left_out(summary.left_out)}")
-    if summary.unread:
-        from linkstore.ingest.suffixes import describe_unread
-
-        show(f"left out  {describe_unread(summary.unread)}")
-    if encodings.replaced:
-        lost, on = format_count(encodings.replaced, "character"), format_count(encodings.pages, "page")
-        most = _list_first(list(encodings.most), encodings.pages)
-        show(f"encoding  {lost} replaced by U+FFFD on {on} ({most})", "yellow")
-    if encodings.guessed:
-        on = format_count(encodings.guessed, "page")
-        show(f"encoding  {on} without a declaration read as windows-1252; --encoding names another", "yellow")
-    for number, page in enumerate(summary.linked):
-        title = "linked  " if number == 0 else " " * 8
-        show(f"{title}{page.links:>6,}  {page.url}")
-    for name, reason in list(summary.skipped.items())[:MAX_SHOWN_SKIPPED]:
-        show(f"skipped   {name}: {reason}", "yellow")
-    if len(summary.skipped) > MAX_SHOWN_SKIPPED:
-        more = len(summary.skipped) - MAX_SHOWN_SKIPPED
-        show(f"          (+{more:,} more; --report FILE writes all)", "yellow")
-
-
-def _list_first(names: Sequence[str], count: int) -> str:
-    """List a few of ``count`` names."""
-    return ", ".join(names[:_MAX_NAMED]) + (", …" if count > _MAX_NAMED else "")
-
-
-def _format_left_out(found: LeftOut) -> str:
-    (kind, count), *others = found.kinds.items()
-    parts = [
-        f"{format_count(count, 'letter')} of {kind}",
-        *(f"{count:,} of {kind}" for kind, count in others),
-    ]
-    return f"{', '.join(parts)} on {format_count(found.pages, 'page')}"
+    for line, is_doubtful in summary.list_lines():
+        show(line, "yellow" if is_doubtful else None)

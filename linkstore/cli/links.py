@@ -6,6 +6,7 @@ import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote, unquote
@@ -14,10 +15,17 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import format_kinds, get_indexed_page, note, print_result, show, write_json
+from linkstore.cli.output import get_indexed_page, note, print_result, show, write_json
 from linkstore.cli.sources import choose_extractors
 from linkstore.cli.stores import open_core_store, refuse_options
-from linkstore.core.display import format_count, format_link_data, get_title, get_url, make_readable
+from linkstore.core.display import (
+    format_count,
+    format_kinds,
+    format_link_data,
+    get_title,
+    get_url,
+    make_readable,
+)
 from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
@@ -70,9 +78,9 @@ def find_documents(store: CoreStore, name: str, *, by_ending: bool = False) -> l
         documents = _look_up_documents(store, add_fragment(pages[0], fragment)) if pages else []
         name = add_fragment(pages[0], fragment) if pages else name
     if not documents:
-        raise LinkStoreError(
-            f"no document has the id or URL {name!r}; find what there is with: linkstore query TEXT"
-        )
+        near = get_close_matches(name, store.pages.digests(), 1, 0.8)
+        advice = f"did you mean {near[0]}?" if near else "find what there is with: linkstore query TEXT"
+        raise LinkStoreError(f"no document has the id or URL {name!r}; {advice}")
     return documents
 
 

@@ -122,7 +122,9 @@ def _show_impact(store: CoreStore, name: str, *, json: bool) -> None:
     from linkstore.core.calls import call_plan, run
     from linkstore.strategies.impact import find_impact
 
-    ids = [document.id or "" for document in find_documents(store, name, by_ending=True)]
+    by_name = store.find(name).document
+    documents = [by_name] if by_name else find_documents(store, name, by_ending=True)
+    ids = [document.id or "" for document in documents]
     impact = run(call_plan(store.backend, find_impact(ids)))
     if json:
         write_json(impact)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkstore.cli.commands import JsonOption, StoreOption, make_group
+from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import get_stdout, hit_to_dict, note, print_result, show_hits, write_json
 from linkstore.cli.query import check_question
@@ -24,30 +24,73 @@ if TYPE_CHECKING:
     from linkstore.memory.turns import Turn
 
 
-def show(
+def memory(
     store: StoreOption,
     session: Annotated[str | None, typer.Argument()] = None,
+    recall: str | None = None,
+    forget: bool = False,
     user: str | None = None,
     agent: str | None = None,
     last: Annotated[int | None, typer.Option(min=1)] = None,
+    knowledge: str | None = None,
+    everywhere: bool = False,
+    k: Annotated[int | None, typer.Option("-k", min=1)] = None,
+    as_of: str | None = None,
+    entity: str | None = None,
+    before: str | None = None,
+    preview: bool = False,
     json: JsonOption = False,
 ) -> None:
-    """List the sessions that have turns, or show the turns of one in order.
+    """List conversations and show their turns, recall from them, and forget them.
+
+    Lists the sessions, or shows the turns of SESSION in order.
+
+    With --recall, prints the turns and chunks that answer a question, which is searched for together with
+    the last turns of SESSION. Nothing is stored.
+
+    With --forget, forgets the turns to which all options apply, with notes made from them, and erases them
+    from the files of the store. With SESSION, --user and --agent name the session; without it, all sessions
+    of the user or agent.
 
     Args:
         session (SESSION): The conversation: its run_id; default: list all.
+        recall (QUESTION): Recall what answers this question.
+        forget: Forget turns.
         user (ID): The user of the session.
         agent (ID): The agent of the session.
         last (N): Only the last N turns; default all.
+        knowledge (PLACE): With --recall: the store of knowledge to recall chunks from, too.
+        everywhere: With --recall: also recall other sessions of the same user and agent.
+        k: With --recall: number of turns and of chunks, at most; default 5.
+        as_of (TIME): With --recall: what was known at this day or time; in UTC.
+        entity (NAME): With --forget: turns that mention this.
+        before (TIME): With --forget: turns before this day or time, such as 2026-03-31; in UTC.
+        preview: With --forget: say what would go, and erase nothing.
     """
-    with _open_memory(store) as memory:
-        if session is None:
+    of_recall = {"knowledge": knowledge, "everywhere": everywhere, "k": k, "as_of": as_of}
+    of_forget = {"entity": entity, "before": before, "preview": preview}
+    if recall is None:
+        refuse_options("goes with --recall only", **of_recall)
+    if not forget:
+        refuse_options("goes with --forget only", **of_forget)
+    if recall is not None or forget:
+        mode = "recall" if recall is not None else "forget"
+        refuse_options(f"does not go with --{mode}", last=last, forget=forget and mode == "recall")
+    with _open_memory(store, knowledge) as opened:
+        if recall is not None:
+            if session is None:
+                raise UsageError("--recall asks one conversation; give its SESSION")
+            moment = None if as_of is None else _parse_moment("--as-of", as_of)
+            _recall(opened, _make_session_key(session, user, agent), recall, k or 5, everywhere, moment, json)
+        elif forget:
+            _forget(opened, session, user, agent, entity, before, preview=preview, json=json)
+        elif session is None:
             refuse_options("goes with SESSION only", last=last)
-            keys = memory.sessions(user_id=user, agent_id=agent)
+            keys = opened.sessions(user_id=user, agent_id=agent)
             rows = [{"user": key.user_id, "agent": key.agent_id, "session": key.run_id} for key in keys]
             print_result(rows, _show_sessions, json=json)
         else:
-            turns = _fetch_turns(memory, _make_session_key(session, user, agent), last)
+            turns = _fetch_turns(opened, _make_session_key(session, user, agent), last)
             print_result(turns, _show_turns, json=json)
 
 
@@ -59,38 +102,18 @@ def _show_sessions(rows: Sequence[Mapping[str, str | None]]) -> None:
         note("no session: no turn is stored")
 
 
-def recall(
-    session: str,
+def _recall(
+    memory: ConversationMemory,
+    key: SessionKey,
     question: str,
-    store: StoreOption,
-    knowledge: str | None = None,
-    user: str | None = None,
-    agent: str | None = None,
-    everywhere: bool = False,
-    k: Annotated[int, typer.Option("-k", min=1)] = 5,
-    as_of: str | None = None,
-    json: JsonOption = False,
+    k: int,
+    everywhere: bool,
+    as_of: datetime | None,
+    json: bool,
 ) -> None:
-    """Recall the turns and chunks that answer a question.
-
-    Chunks come from the store that --knowledge names. Nothing is stored. A question is searched for
-    together with the last turns of the session.
-
-    Args:
-        session (SESSION): The conversation: its run_id.
-        question (QUESTION): The question.
-        knowledge (PLACE): The store of knowledge to recall chunks from.
-        user (ID): The user of the session.
-        agent (ID): The agent of the session.
-        everywhere: Also recall other sessions of the same user and agent.
-        k: Number of turns and of chunks, at most.
-        as_of (TIME): What was known at this day or time; in UTC.
-    """
+    """Show what answers a question."""
     check_question(question)
-    key = _make_session_key(session, user, agent)
-    moment = None if as_of is None else _parse_moment("--as-of", as_of)
-    with _open_memory(store, knowledge) as memory:
-        recalled = memory.recall(key, question, k=k, everywhere=everywhere, as_of=moment)
+    recalled = memory.recall(key, question, k=k, everywhere=everywhere, as_of=as_of)
     if json:
         write_json(_recall_to_dict(recalled))
     else:
@@ -99,38 +122,26 @@ def recall(
         note(f"nothing recalled: {recalled.reason}")
 
 
-def forget(
-    store: StoreOption,
-    session: Annotated[str | None, typer.Argument()] = None,
-    user: str | None = None,
-    agent: str | None = None,
-    entity: str | None = None,
-    before: str | None = None,
-    preview: bool = False,
-    json: JsonOption = False,
+def _forget(
+    memory: ConversationMemory,
+    session: str | None,
+    user: str | None,
+    agent: str | None,
+    entity: str | None,
+    before: str | None,
+    *,
+    preview: bool,
+    json: bool,
 ) -> None:
-    """Forget turns, and erase them from the files of the store.
-
-    Forgets the turns to which all options apply, and notes made from them. With SESSION, --user and --agent
-    name the session; without it, all sessions of the user or agent.
-
-    Args:
-        session (SESSION): Turns of this conversation: its run_id.
-        user (ID): Turns of this user.
-        agent (ID): Turns with this agent.
-        entity (NAME): Turns that mention this.
-        before (TIME): Turns before this day or time, such as 2026-03-31; in UTC.
-        preview: Say what would go, and erase nothing.
-    """
+    """Forget turns, or say which would go."""
     moment = None if before is None else _parse_moment("--before", before)
     if session is None and user is None and agent is None and entity is None and moment is None:
         raise UsageError("say what to forget: SESSION, --user, --agent, --entity or --before")
-    with _open_memory(store) as memory:
-        if session is not None:
-            key = _make_session_key(session, user, agent)
-            gone = memory.forget(key, entity=entity, before=moment, preview=preview)
-        else:
-            gone = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment, preview=preview)
+    if session is not None:
+        key = _make_session_key(session, user, agent)
+        gone = memory.forget(key, entity=entity, before=moment, preview=preview)
+    else:
+        gone = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment, preview=preview)
     if json:
         write_json({"turns": dict(gone.turns), "notes": list(gone.notes)})
     also = f" and {format_count(len(gone.notes), 'note')}" if gone.notes else ""
@@ -188,7 +199,7 @@ def _fetch_turns(memory: ConversationMemory, key: SessionKey, last: int | None) 
             if part is not None
         )
         raise LinkStoreError(
-            f"there is no session {key.run_id!r}{of}; list the sessions with: linkstore memory show"
+            f"there is no session {key.run_id!r}{of}; list the sessions with: linkstore memory"
         )
     return turns
 
@@ -236,6 +247,3 @@ def _recall_to_dict(found: Recall) -> dict[str, Any]:
         "chunks": [hit_to_dict(hit, found.resolved) for hit in found.chunks],
         "reason": found.reason,
     }
-
-
-app = make_group("Look at conversations, recall from them, and forget them.", show, recall, forget)

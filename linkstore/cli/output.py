@@ -6,7 +6,7 @@ import codecs
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
@@ -75,11 +75,6 @@ def show(line: str, style: str | None = None) -> None:
     get_stdout().print(escape_unprintable(line), style=style)
 
 
-def format_kinds(counts: Mapping[str, int]) -> str:
-    """Format numbers of links by kind."""
-    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items()) or "none"
-
-
 def get_stdout() -> Console:
     """Return the console for results, with plain text when stdout is not a terminal."""
     return _make_console(sys.stdout, stderr=False)
@@ -135,30 +130,14 @@ def complain(message: str) -> None:
 
 
 @contextmanager
-def show_progress(unit: str = "pages", console: Console | None = None) -> Iterator[Progress | None]:
-    """Show a bar on stderr while the context lasts, and yield the function that moves it.
-
-    Yield None where nobody would see it: stderr is no terminal, or ``--quiet`` is given.
-
-    Args:
-        unit: What is counted.
-        console: Where it is shown; default stderr.
-    """
-    if console is None and (quiet.get() or not sys.stderr.isatty()):
+def show_progress(unit: str = "pages") -> Iterator[Progress | None]:
+    """Show a bar on stderr unless ``--quiet`` is given: see :func:`linkstore.core.progress.show_progress`."""
+    if quiet.get():
         yield None
         return
-    from rich import progress
+    from linkstore.core import progress
 
-    rate = progress.TextColumn("{task.fields[rate]}")
-    columns = (progress.BarColumn(), progress.MofNCompleteColumn(), rate, progress.TimeRemainingColumn())
-    with progress.Progress(*columns, console=console or get_stderr(), transient=True) as bar:
-        task = bar.add_task(unit, total=None, rate="")
-
-        def advance(done: int, total: int, page: str) -> None:
-            speed = bar.tasks[0].speed
-            speed_text = "" if speed is None else f"{speed:,.0f} {unit}/s"
-            bar.update(task, completed=done, total=total or None, description=page, rate=speed_text)
-
+    with progress.show_progress(unit) as advance:
         yield advance
 
 

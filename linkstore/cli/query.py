@@ -144,7 +144,9 @@ def show_results(hits: Hits, text: str, *, chunks: bool = False, json: bool = Fa
     if not hits:
         note(f"no hit: {hits.reason}")
     elif hits.doubt or not json:
-        note(hits.match)
+        brought = len(hits.brought_by_links)
+        by_links = f"; {brought:,} of {len(hits):,} were found only by links" if brought else ""
+        note(f"{hits.match}{by_links}")
 
 
 def check_question(text: str) -> None:

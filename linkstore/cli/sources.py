@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,7 +33,7 @@ class SourceKind:
         name: Its name, as for ``--as``.
         title: A description in a few words.
         fits: Says whether a place is of this kind, by its name and what lies there.
-        source: Its class below ``linkstore.ingest``, which is imported when it is used.
+        source: Its class in ``linkstore.ingest``, which is imported when it is used.
         options: The options that not all kinds take.
         settings: What is passed to the class besides.
     """
@@ -53,8 +52,9 @@ class SourceKind:
 
     def make(self, place: str, options: Mapping[str, Any]) -> Source:
         """Return the source at a place, with options of this kind."""
-        module, _, name = f"linkstore.ingest.{self.source}".rpartition(".")
-        source: Source = getattr(import_module(module), name)(place, **self.settings, **options)
+        from linkstore import ingest
+
+        source: Source = getattr(ingest, self.source)(place, **self.settings, **options)
         return source
 
 
@@ -95,7 +95,7 @@ SOURCE_KINDS: Final = (
         "website",
         "a website, sitemap or llms.txt, as https://…",
         _is_url,
-        "web.WebsiteSource",
+        "WebsiteSource",
         ("prefix", *_CRAWL, "encoding", "max_bytes"),
     ),
     SourceKind(
@@ -129,7 +129,7 @@ _WEB_PAGE: Final = SourceKind(
     "page",
     "a single page of the web",
     _is_url,
-    "web.WebsiteSource",
+    "WebsiteSource",
     ("prefix", "allow_private", "encoding", "max_bytes"),
     settings={"follow_links": False},
 )
@@ -159,13 +159,15 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
 
             if instead := suggest_source(place):
                 raise UsageError(f"{place}: {instead}")
-        if host := _HOST.fullmatch(place):
+        is_there = Path(place).exists()
+        if not is_there and (host := _HOST.fullmatch(place)):
             local = " --allow-private" if host[1] in {"localhost", "127.0.0.1"} else ""
             scheme = "http" if local else "https"
             raise UsageError(f"{place} does not exist; for the website, give {scheme}://{place}{local}")
+        if not is_there:
+            raise UsageError(f"{place} does not exist; give a URL, or a folder or file of pages")
         kinds = "; ".join(f"{kind.title} ({kind.name})" for kind in SOURCE_KINDS)
-        state = "the kind of source is not recognized" if Path(place).exists() else "it does not exist"
-        raise UsageError(f"{place}: {state}; give one of: {kinds}")
+        raise UsageError(f"{place}: the kind of source is not recognized; give one of: {kinds}")
     if _is_url(place) and kind.name in {"page", "llms"}:
         return _WEB_PAGE if kind.name == "page" else SOURCE_KINDS[0]
     if not kind.remote and not _is_there(place):

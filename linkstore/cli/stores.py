@@ -23,8 +23,33 @@ if TYPE_CHECKING:
     from linkstore.store.linkstore import LinkStore
     from linkstore.store.pages import StorePages
 
+DEFAULT_STORE: Final = ".linkstore"
+"""The folder of the store that commands use where none is named."""
 EMBEDDING_VARIABLE: Final = "LINKSTORE_EMBEDDING"
 """Names the embedding of stores whose own one is not built in."""
+
+
+def find_store() -> str:
+    """Return the store of the working directory: the one in it, else in the nearest folder above.
+
+    Where there is none, it is the one that would be made here.
+    """
+    with suppress(FileNotFoundError):  # the working directory is gone
+        here = Path.cwd()
+        for folder in (here, *here.parents):
+            if is_store(folder / DEFAULT_STORE):
+                if folder == here:
+                    break
+                note(f"the store is {folder / DEFAULT_STORE}")
+                return str(folder / DEFAULT_STORE)
+    return DEFAULT_STORE
+
+
+def is_store(folder: str | Path) -> bool:
+    """Say whether a folder is a store."""
+    from linkstore.engines.embedded.location import DATABASE_NAME
+
+    return os.path.isfile(os.path.join(folder, DATABASE_NAME))  # noqa: PTH113, PTH118 (a Path's may raise)
 
 
 @contextmanager
@@ -179,9 +204,7 @@ def is_among_pages(place: str, source: str) -> bool:
     """Say whether a store would be made in the very folder that is to be indexed."""
     if is_place_url(place) or not Path(source).is_dir() or not Path(place).is_dir():
         return False
-    from linkstore.engines.embedded.location import DATABASE_NAME
-
-    return Path(place).samefile(source) and not (Path(place) / DATABASE_NAME).exists()
+    return Path(place).samefile(source) and not is_store(place)
 
 
 @contextmanager
@@ -202,9 +225,13 @@ def open_backend(place: str, *, create: bool) -> Iterator[Backend]:
 
             backend = EmbeddedBackend(place, create=create)
     except StoreNotFoundError as error:
-        raise StoreNotFoundError(
-            f"there is no store at {place}; make one with: linkstore index SOURCE --store {place}"
-        ) from error
+        message = f"there is no store at {place}; make one with: linkstore index SOURCE --store {place}"
+        if place == DEFAULT_STORE:
+            message = (
+                f"there is no store here: neither this folder nor one above it has a {place}; make one with:"
+                " linkstore open SOURCE, or name one by --store or LINKSTORE_STORE"
+            )
+        raise StoreNotFoundError(message) from error
     try:
         yield backend
     finally:

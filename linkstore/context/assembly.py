@@ -257,7 +257,7 @@ class Assembly:
         before: dict[str, set[str]] = {}
         for edge in self._around.links_among(chosen):
             first = find_first(edge.kind, self._settings.precedence)
-            if first is not None:
+            if first is not None or edge.kind not in TOPIC_KINDS:
                 ends = (edge.source, edge.target) if first == "source" else (edge.target, edge.source)
                 before.setdefault(ends[1], set()).add(ends[0])
         return before
@@ -289,18 +289,6 @@ class Assembly:
             for text in texts
         ]
         notes += [why for name, why in self._candidates.notes.items() if name in taken]
-        if self._settings.order == "precedence":
-            kinds = {edge.kind for edge in self._around.links_among(taken)}
-            others = sorted(
-                kind
-                for kind in kinds - {*self._settings.requires, *TOPIC_KINDS}
-                if find_first(kind, self._settings.precedence) is None
-            )
-            if others:
-                notes.append(
-                    f"links of the kind {', '.join(others)} do not order the documents; to read their source"
-                    f" or target first, pass precedence={{{others[0]!r}: 'source'}} or 'target'"
-                )
         cost = min((item.cost for item in self._by_id.values()), default=0)
         free = self._settings.budget - draft.tokens
         all_taken = all(name in taken for name in self._wanted)

@@ -248,7 +248,7 @@ class Compiled:
         selection: How the documents were selected: ``"rank"`` or ``"knapsack"``.
         order: How they were ordered.
         notes: What else there is to know: requirements that lead nowhere, fields on memories that cannot be
-            read, kinds of link that order nothing, tokens left free for want of candidates.
+            read, tokens left free for want of candidates.
         reason: Why the context is empty; None if it is not.
     """
 

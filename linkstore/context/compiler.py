@@ -78,7 +78,7 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
             :func:`~linkstore.context.source_header`.
         last_access: When documents were last accessed, as a dict or a function of the id. For others it is
             what was recorded when they were written, by contexts that used them and by
-            :meth:`~linkstore.LinkStore.touch`, else ``metadata["last_access"]``.
+            ``store.accesses.record``, else ``metadata["last_access"]``.
         touch: Whether a context counts as an access to the memories in it; default True. Accesses are
             recorded for many searches at a time, at the latest by :meth:`flush`.
         frame: Gives what is sent of the text, which the budget is for; default the text.

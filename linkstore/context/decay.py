@@ -18,7 +18,7 @@ from linkstore.core.calls import Operation, call_engine
 from linkstore.core.documents import ACCESS_KEY, HALF_LIFE_KEY, MEMORY_KEY
 from linkstore.core.processes import Lock
 from linkstore.errors import StoreReadOnlyError, StrategyError
-from linkstore.store.documents import convert_access_time, read_access_times
+from linkstore.store.accesses import convert_access_time, read_access_times
 from linkstore.store.linkstore import LinkStore
 
 Memory = Literal["semantic", "episodic", "procedural"]

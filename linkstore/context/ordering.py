@@ -30,7 +30,7 @@ PRECEDENCE: Final[Mapping[str, First]] = {
     "next_turn": "source",
 }
 """The end that is read first, by kind of link: a term is defined where its links lead to, a cause or an
-earlier turn lies where they leave. Links of other kinds decide nothing."""
+earlier turn lies where they leave. Of other kinds, but for :data:`.TOPIC_KINDS`, the target is read first."""
 
 T = TypeVar("T", bound=Hashable)
 

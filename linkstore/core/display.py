@@ -47,6 +47,11 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def format_kinds(counts: Mapping[str, int]) -> str:
+    """Format numbers of links by kind."""
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items()) or "none"
+
+
 def format_percent(share: float, places: int = 1) -> str:
     """Format a share, as in "12.5 %"."""
     return f"{100 * share:.{places}f} %"

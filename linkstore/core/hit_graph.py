@@ -13,6 +13,8 @@ from linkstore.core.links import get_links
 from linkstore.core.text import TRAIL
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
     from linkstore.core.hits import Hit
 
 Role = Literal["start", "hit", "way"]
@@ -88,7 +90,11 @@ class HitGraph:
                     if id not in nodes:
                         nodes[id] = GraphNode(id=id, title=id, url=None, role="way", depth=depth, score=None)
         joined = {frozenset((source, target)) for source, target, _ in followed}
-        others = [edge for edge in _list_others(hits) if frozenset((edge.source, edge.target)) not in joined]
+        others = [
+            edge
+            for edge in list_links_among([hit.document for hit in hits])
+            if frozenset((edge.source, edge.target)) not in joined
+        ]
         return cls(nodes=tuple(nodes.values()), edges=(*followed.values(), *others))
 
     def to_dict(self) -> dict[str, Any]:
@@ -145,16 +151,16 @@ def _list_followed(hit: Hit) -> Iterator[tuple[str, str, str, str | None]]:
         yield before.id, after.id, after.kind or "", after.label
 
 
-def _list_others(hits: Iterable[Hit]) -> Iterator[GraphEdge]:
+def list_links_among(documents: Iterable[Document]) -> Iterator[GraphEdge]:
     """Yield the links among documents, the first of those between two documents in one direction."""
     arriving: dict[tuple[str, str], list[str]] = defaultdict(list)
     leaving: list[tuple[str, str, str, str | None]] = []
-    for hit in hits:
-        for link in get_links(hit.document):
+    for document in documents:
+        for link in get_links(document):
             if link.leads_in:
-                arriving[link.kind, link.tag].append(hit.document.id or "")
+                arriving[link.kind, link.tag].append(document.id or "")
             if link.leads_out:
-                leaving.append((hit.document.id or "", link.kind, link.tag, link.label))
+                leaving.append((document.id or "", link.kind, link.tag, link.label))
     seen: set[tuple[str, str]] = set()
     for source, kind, tag, label in leaving:
         for target in arriving[kind, tag]:

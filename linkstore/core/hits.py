@@ -306,6 +306,11 @@ class Hits(Items[Hit]):
         return f"weak match: the best similarity is {best:.2f}, which is less than {self.least_similarity:g}"
 
     @property
+    def brought_by_links(self) -> tuple[Hit, ...]:
+        """The hits that only links led to: the first stage of the search did not find them."""
+        return tuple(hit for hit in self.hits if hit.depth)
+
+    @property
     def _items(self) -> tuple[Hit, ...]:
         return self.hits
 

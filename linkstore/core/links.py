@@ -28,8 +28,6 @@ _MAX_CACHED_TAG: Final = 100
 """Maximum length of the tag of a link that is cached for further documents."""
 SECTION: Final = "section"
 """The kind of links between chunks of one page or source. Their label says which chunk they lead to."""
-OVERLAP: Final = "overlap"
-"""The key in the data of such a link to the previous chunk: how many characters both chunks share."""
 
 
 def has_ordinary_fields(kind: object, tag: object, direction: object, label: object, weight: object) -> bool:

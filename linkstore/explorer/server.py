@@ -1,4 +1,4 @@
-"""The server of the page and of its JSON interface. Needs the extra ``serve``.
+"""The server of the page and of its JSON interface.
 
 The page holds no secret. Its script has the token from the fragment of the address, which browsers do not
 send, and sends it with every request for data. Who may send one, :mod:`linkstore.core.http_server` decides.
@@ -10,20 +10,14 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-
-from linkstore.errors import LinkStoreError, MissingExtraError, StoreBusyError, StoreUnavailableError
-
-try:
-    import uvicorn  # noqa: F401 - it will run the application
-    from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
-    from starlette.requests import Request
-    from starlette.responses import HTMLResponse, Response
-    from starlette.routing import Route
-except ImportError as error:
-    raise MissingExtraError("linkstore serve", "serve") from error
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
 from linkstore.core.http_server import RequestGuard
+from linkstore.errors import LinkStoreError, StoreBusyError, StoreUnavailableError
 from linkstore.explorer.page import make_page, make_policy
 
 if TYPE_CHECKING:

@@ -1,35 +1,41 @@
 """The views of the page: what it can ask for by name, as plain JSON.
 
-Of a document it shows its text, its links in both directions, and what is around it.
+Of a document it shows the whole page, its links in both directions, and who is at their other ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from linkstore.core.calls import run
-from linkstore.core.display import get_body, get_title, get_url
-from linkstore.core.hit_graph import name_document
+from linkstore.core.calls import call_plan, run
+from linkstore.core.display import get_body, get_title, get_url, make_snippet
+from linkstore.core.hit_graph import list_links_among, name_document
 from linkstore.core.hits import get_page
-from linkstore.core.links import LINKS_KEY
+from linkstore.core.links import LINKS_KEY, get_links
 from linkstore.core.processes import Lock
 from linkstore.errors import DocumentError, StrategyError
 from linkstore.evaluate import examine
-from linkstore.explorer.answers import STRATEGIES, AskSettings, answer, explain_absence, list_depths
+from linkstore.explorer.answers import (
+    STRATEGIES,
+    AskSettings,
+    answer,
+    explain_absence,
+    find_passage,
+    list_depths,
+    list_headings,
+    split_at_words,
+)
 from linkstore.explorer.corpus import read_corpus
 from linkstore.memory import ConversationMemory, SessionKey
 from linkstore.strategies import Words
+from linkstore.strategies.neighbours import find_neighbours
 
 if TYPE_CHECKING:
-    from linkstore.store import LinkStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from langchain_core.documents import Document
 
     from linkstore.store import LinkStore
@@ -121,7 +127,7 @@ def _show_absence(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _show_document(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
-    return describe_document(views.store, _take(given, "id", str), _take(given, "hops", int, 1))
+    return describe_document(views.store, _take(given, "id", str), _take(given, "question", str, ""))
 
 
 def _show_found(views: Views, given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -214,106 +220,107 @@ VIEWS: Final[Mapping[str, View]] = {
 WRITING_VIEWS: Final = frozenset({"accept"})
 
 
-MOST_HOPS: Final = 3
-MOST_AROUND: Final = 150
-"""How many documents around one are drawn at most."""
-_MOST_LISTED: Final = 50
-"""How many documents are listed of one link at most."""
-_LONGEST_TEXT: Final = 50_000
+_LONGEST_PAGE: Final = 500_000
+"""How many characters of a page are shown at most."""
+_MOST_LINKS: Final = 1000
+"""How many links of a page are listed at most in each direction."""
+_PREVIEW: Final = 240
 _FOUND: Final = 20
 
 
-def describe_document(store: LinkStore, id: str, hops: int = 1) -> dict[str, Any]:
-    """Return a document with its links, and the graph of what is up to ``hops`` links away, as plain JSON.
+def describe_document(store: LinkStore, id: str, question: str = "") -> dict[str, Any]:
+    """Return the whole page of a document with its links, as plain JSON.
 
     Args:
         store: Where it is.
-        id: Its id.
-        hops: How far the graph reaches, from 1 to 3. It has at most 150 documents, the nearest first.
+        id: The id of one of its documents.
+        question: Its words are marked in this document.
 
     Raises:
         DocumentError: If the document does not exist.
-        StrategyError: If ``hops`` is out of range.
     """
-    if isinstance(hops, bool) or not isinstance(hops, int) or not 1 <= hops <= MOST_HOPS:
-        raise StrategyError(f"hops must be a number from 1 to {MOST_HOPS}, not {hops!r}")
     documents = store.get_by_ids([id])
     if not documents:
         raise DocumentError(f"document {id!r} does not exist in the store")
-    document = documents[0]
-    around = store.links.neighbours(id)
+    document, page = documents[0], get_page(documents[0])
+    ids = store.pages.ids(None, [page]).get(page, ())
+    chunks = store.get_by_ids(list(ids)) if id in ids else documents
+    ends = accumulate(len(chunk.page_content) for chunk in chunks)
+    shown = [chunk for chunk, end in zip(chunks, ends, strict=True) if end <= _LONGEST_PAGE or chunk.id == id]
     metadata = {name: value for name, value in document.metadata.items() if name != LINKS_KEY}
-    text = get_body(document)
-    graph = _describe_surroundings(store, id, hops)
-    titles = {node["id"]: node["title"] for node in graph["nodes"]}
     return {
         "id": id,
-        "title": get_title(document) or id,
-        "name": name_document(document.metadata, text) or id,
-        "page": get_page(document),
+        "page": page,
+        "title": get_title(document),
+        "name": _name(document),
         "url": get_url(document),
-        "text": text[:_LONGEST_TEXT],
-        "cut": max(0, len(text) - _LONGEST_TEXT),
+        "chunks": [
+            {
+                "id": chunk.id,
+                "headings": list_headings(chunk),
+                "text": get_body(chunk)[:_LONGEST_PAGE],
+                "url": get_url(chunk),
+            }
+            for chunk in shown
+        ],
+        "left_out": len(chunks) - len(shown),
+        "words": list(dict.fromkeys(split_at_words(get_body(document), question)[1::2])),
+        "passage": find_passage(get_body(document), question),
         "metadata": orjson.loads(orjson.dumps(metadata)),
-        "outgoing": _list_links(around.outgoing, titles),
-        "incoming": _list_links(around.incoming, titles),
-        "graph": graph,
+        **_describe_links(store, [document, *(chunk for chunk in shown if chunk.id != id)]),
     }
 
 
-def _list_links(neighbours: Iterable[Neighbour], titles: dict[str, str]) -> list[dict[str, Any]]:
-    return [
-        {
-            "kind": neighbour.link.kind,
-            "tag": neighbour.link.tag,
-            "label": neighbour.link.label,
-            "more": neighbour.more,
-            "documents": [{"id": id, "title": titles.get(id, id)} for id in neighbour.ids[:_MOST_LISTED]],
-            "count": len(neighbour.ids),
-        }
-        for neighbour in neighbours
-    ]
+def _describe_links(store: LinkStore, chunks: Sequence[Document]) -> dict[str, Any]:
+    """Return the links of a page in both directions, and the documents at their other ends."""
+    around = run(call_plan(store.backend, find_neighbours(*(chunk.id or "" for chunk in chunks))))
+    if around is None:
+        raise DocumentError(f"document {chunks[0].id!r} does not exist in the store any more")
+    incoming = [near for near in around.incoming if near.link.direction != "bidir"]
+    others = dict.fromkeys(id for near in (*around.outgoing, *incoming) for id in near.ids)
+    read = {document.id: document for document in store.get_by_ids(list(others)[: 2 * _MOST_LINKS])}
+    at = {(link.kind, link.tag): chunk.id for chunk in chunks for link in get_links(chunk)}
+    label = {
+        (id, link.kind, link.tag): link.label
+        for id, document in read.items()
+        for link in get_links(document)
+        if link.leads_out
+    }
+    own = {(near.link.kind, near.link.tag) for near in around.incoming}
+    return {
+        "outgoing": [
+            {**_describe_link(near, id), "label": near.link.label, "at": at[near.link.kind, near.link.tag]}
+            for near in around.outgoing
+            for id in near.ids
+            if id in read
+        ][:_MOST_LINKS],
+        "incoming": [
+            {**_describe_link(near, id), "label": label.get((id, near.link.kind, near.link.tag))}
+            for near in incoming
+            for id in near.ids
+            if id in read
+        ][:_MOST_LINKS],
+        "nowhere": [
+            {"kind": near.link.kind, "tag": near.link.tag, "label": near.link.label}
+            for near in around.outgoing
+            if not near.ids and not near.more and (near.link.kind, near.link.tag) not in own
+        ],
+        "hubs": [near.link.label or near.link.tag for near in (*around.outgoing, *incoming) if near.more],
+        "others": {
+            id: {
+                "title": get_title(document),
+                "name": _name(document),
+                "page": get_page(document),
+                "text": make_snippet(get_body(document), "", _PREVIEW),
+            }
+            for id, document in read.items()
+        },
+        "between": [[edge.source, edge.target] for edge in list_links_among(read.values())],
+    }
 
 
-def _describe_surroundings(store: LinkStore, id: str, hops: int) -> dict[str, Any]:
-    """Return the documents around one, nearest first, and the links by which they were found."""
-    depth, edges = {id: 0}, dict[tuple[str, str, str], str | None]()
-    frontier, cut = [id], False
-    for distance in range(1, hops + 1):
-        reached: list[str] = []
-        for document_id in frontier:
-            neighbours = store.links.neighbours(document_id)
-            for neighbour, away in [
-                *((neighbour, True) for neighbour in neighbours.outgoing),
-                *((neighbour, False) for neighbour in neighbours.incoming),
-            ]:
-                for other in neighbour.ids if not neighbour.more else ():
-                    if other not in depth:
-                        if len(depth) >= MOST_AROUND:
-                            cut = True
-                            continue
-                        depth[other] = distance
-                        reached.append(other)
-                    ends = (document_id, other) if away else (other, document_id)
-                    edges.setdefault((*ends, neighbour.link.kind), neighbour.link.label)
-        frontier = reached
-    stored = {document.id: document for document in store.get_by_ids(list(depth))}
-    nodes = [
-        {
-            "id": node,
-            "title": _name(stored[node]) if node in stored else node,
-            "url": get_url(stored[node]) if node in stored else None,
-            "role": "hit" if away else "start",
-            "depth": away,
-            "score": None,
-        }
-        for node, away in depth.items()
-    ]
-    links = [
-        {"source": source, "target": target, "kind": kind, "label": label, "followed": True}
-        for (source, target, kind), label in edges.items()
-    ]
-    return {"nodes": nodes, "edges": links, "cut": cut}
+def _describe_link(near: Neighbour, id: str) -> dict[str, Any]:
+    return {"kind": near.link.kind, "tag": near.link.tag, "id": id}
 
 
 def _name(document: Document) -> str:

@@ -15,6 +15,8 @@ from .source import (
     Summary as Summary,
 )
 from .watch import watch_folder as watch_folder
+from .web.targets import WebSettings as WebSettings
+from .web.website import WebsiteSource as WebsiteSource
 from .wiki.source import WikiDumpSource as WikiDumpSource
 from .wiki.zim import ZimSource as ZimSource
 from .writer import Writer as Writer

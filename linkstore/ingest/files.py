@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import quote
 
 from linkstore.core.arguments import as_path
-from linkstore.core.display import make_readable
+from linkstore.core.display import format_count, make_readable
 from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import Site, UrlPolicy, normalize_url
 from linkstore.errors import SourceNotFoundError
@@ -280,7 +280,8 @@ def _report_no_pages(others: Counter[str], suffixes: AbstractSet[str]) -> BadInp
     """Report that a folder holds no pages, and the types of the files it holds instead."""
     types = ", ".join(f"{count:,} {suffix}" for suffix, count in others.most_common(_NAMED_TYPES))
     more = ", …" if len(others) > _NAMED_TYPES else ""
-    holds = f"only {sum(others.values()):,} other files ({types}{more})" if others else "no files"
+    count = format_count(others.total(), "other file")
+    holds = f"only {count} ({types}{more})" if others else "no files"
     way = next((way for kind, way in READ_AS.items() if kind in others), None)
     hint = f" (--as {way} reads others)" if way else ""
     return BadInput(name=".", reason=f"it holds {holds}; pages are {', '.join(sorted(suffixes))}{hint}")

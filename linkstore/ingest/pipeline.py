@@ -11,13 +11,13 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
 from threading import Event
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 
 from linkstore.core.arguments import require, require_having
 from linkstore.core.calls import Progress as Progress
@@ -26,6 +26,7 @@ from linkstore.core.display import format_count
 from linkstore.core.documents import PageDocuments
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.processes import infrequent_gc
+from linkstore.core.progress import show_progress
 from linkstore.core.urls import Site
 from linkstore.engines.contract import WriteCounts as WriteCounts
 from linkstore.errors import DocumentError, ExtractionError, LinkError
@@ -79,8 +80,8 @@ class IndexOptions(TypedDict, total=False):
     """Names the source within the store, default the name it has by itself."""
     links: Sequence[str | LinkExtractor[Any]]
     """Names of link extractors, or extractors."""
-    progress: Progress | None
-    """Called after each page."""
+    progress: Progress | Literal["auto"] | None
+    """Called after each page; default a bar, where somebody sees it."""
     dry_run: bool
     """Return what would be done, and write nothing."""
     prune: bool | Callable[[str], bool]
@@ -97,7 +98,7 @@ def index(
     *,
     name: str | None = None,
     links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
-    progress: Progress | None = None,
+    progress: Progress | Literal["auto"] | None = "auto",
     dry_run: bool = False,
     prune: bool | Callable[[str], bool] = False,
     jobs: int | None = None,
@@ -123,7 +124,8 @@ def index(
             ``"keyword"``, the documents of the run are held in memory until all are read. Those of
             ``"mention"`` and ``"entity"`` are linked once they are stored, see
             :class:`~linkstore.ingest.relink.CorpusLinks`.
-        progress: Called after each page.
+        progress: Called after each page. ``"auto"`` (default) shows a bar in a terminal and, with tqdm, in a
+            notebook; None shows none.
         dry_run: Return what would be done, and write nothing. Pages are read, but nothing is embedded.
         prune: Remove missing pages even if they are more than half of those stored, or if their folder is
             empty now. A function says of each, by its URL within the source, whether it is known to be gone.
@@ -156,13 +158,13 @@ def index(
         require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
         if isinstance(source, Divisible):
             source, chosen = source.divide(partition), None
-    with infrequent_gc(), source.open() as opened:
+    with infrequent_gc(), source.open() as opened, _choose_progress(progress) as advance:
         return _IngestRun(
             store=store,
             source=opened,
             name=name,
             links=links,
-            progress=progress,
+            progress=advance,
             dry_run=dry_run,
             prune=prune if callable(prune) else lambda _: bool(prune),
             jobs=jobs,
@@ -170,6 +172,12 @@ def index(
             chosen=chosen,
             stop=stop or Event(),
         ).run()
+
+
+def _choose_progress(
+    progress: Progress | Literal["auto"] | None,
+) -> AbstractContextManager[Progress | None]:
+    return show_progress() if progress == "auto" else nullcontext(progress)
 
 
 async def aindex(store: CoreStore, source: Source, **options: Unpack[IndexOptions]) -> Summary:
@@ -371,7 +379,8 @@ class _IngestRun:
                 self.replaced[url] = page.replaced
             self.guessed += page.guessed
             if page.problem is not None:
-                self._skip(f"{url} (front matter)", page.problem)
+                part, _, reason = page.problem.partition(": ")
+                self._skip(f"{url} ({part})", reason)
         if found.problem is not None:
             hides = (url,) if found.unseen else None
             self._take_down(BadInput(name=url, reason=found.problem, hides=hides))

@@ -19,7 +19,7 @@ from langchain_core.documents import Document
 
 from linkstore.core.arguments import require, require_list
 from linkstore.core.display import encode_controls
-from linkstore.core.links import LINKS_KEY, OVERLAP, SECTION, Link, get_links, merge_links
+from linkstore.core.links import LINKS_KEY, SECTION, Link, get_links, merge_links
 from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import Site, is_short_tag
 from linkstore.errors import DocumentError, LinkError
@@ -36,8 +36,6 @@ _ORIGINS: Final = ("source", "url", "file_path")
 """The metadata keys for the origin of a document, the most common first."""
 _START: Final = "start_index"
 """The metadata key under which LangChain's splitters say where a chunk begins."""
-_LEAST_OVERLAP: Final = 20
-"""Characters; chunks that share fewer do so by chance."""
 
 
 def make_id_tag(id: str) -> str:
@@ -227,26 +225,10 @@ def _link_in_order(first: _Record, second: _Record) -> None:
     named = is_short_tag(first.id) and is_short_tag(second.id)
     if not named or not first.origin or first.origin != second.origin:
         return
-    overlap = count_overlap(first.text, second.text)
-    data = {OVERLAP: overlap} if overlap else None
-    for record, other, label, overlap_data in (
-        (first, second, "next", None),
-        (second, first, "previous", data),
-    ):
+    for record, other, label in ((first, second, "next"), (second, first, "previous")):
         if not any(link.kind == SECTION and link.label == label for link in record.links):
-            record.links.append(Link.outgoing(kind=SECTION, tag=other.id, label=label, data=overlap_data))
+            record.links.append(Link.outgoing(kind=SECTION, tag=other.id, label=label))
             other.links.append(Link.incoming(kind=SECTION, tag=other.id))
-
-
-def count_overlap(first: str, second: str) -> int:
-    """Return how many characters at the end of a text are also the beginning of the next, 0 for a few."""
-    head = second[:_LEAST_OVERLAP]
-    at = first.find(head, max(0, len(first) - len(second))) if len(head) == _LEAST_OVERLAP else -1
-    while at >= 0:
-        if second.startswith(first[at:]):
-            return len(first) - at
-        at = first.find(head, at + 1)
-    return 0
 
 
 def _make_id(document: Document, origin: str) -> str:

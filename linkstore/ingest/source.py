@@ -21,10 +21,12 @@ import xxhash
 from langchain_core.documents import Document
 
 from linkstore.core.arguments import require, require_at_least, require_having
+from linkstore.core.display import escape_html, format_count, format_kinds
 from linkstore.core.text import escape_surrogates
 from linkstore.core.urls import Site, is_internal_tag
 from linkstore.errors import LinkError, LinkStoreError, StrategyError
 from linkstore.extract.protocol import Chunk
+from linkstore.ingest.suffixes import describe_unread
 
 if TYPE_CHECKING:
     from linkstore.engines.contract import LinkedPage, Survey, WriteCounts
@@ -32,7 +34,11 @@ if TYPE_CHECKING:
 
 PageReader = Callable[[], Sequence[Chunk] | Sequence[Document]]
 """Reads a page: chunks, or documents that are stored as they are."""
+MAX_SHOWN_SKIPPED: Final = 10
+"""Number of skipped pages that a summary lists; :attr:`Summary.skipped` has all."""
 _MOST: Final = 10
+_MAX_NAMED: Final = 3
+_FIRST_LINES: Final = ("pages", "chunk", "links")
 
 
 class UnreadablePageError(ValueError):
@@ -58,6 +64,7 @@ class SourcePage:
             the digest is replaced.
         size: About how many bytes are to be read, 0 if that is not known. Large pages are read in a process
             of their own, which ends if that takes too long.
+        apart: Whether it has such a process however small it is, since what reads it may crash.
     """
 
     url: str
@@ -66,6 +73,7 @@ class SourcePage:
     again: bool = False
     stored_as: str | None = None
     size: int = 0
+    apart: bool = False
 
     @property
     def name(self) -> str:
@@ -241,6 +249,11 @@ class LeftOut:
     kinds: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        (kind, count), *others = self.kinds.items()
+        rest = "".join(f", {count:,} of {kind}" for kind, count in others)
+        return f"{format_count(count, 'letter')} of {kind}{rest} on {format_count(self.pages, 'page')}"
+
     @classmethod
     def of(cls, found: Mapping[str, Mapping[str, int]]) -> LeftOut:
         """Sum up how many letters of each kind were left out of each page."""
@@ -318,6 +331,62 @@ class Summary:
     dangling: Dangling | None = None
     linked: tuple[LinkedPage, ...] = ()
     dry_run: bool = False
+
+    def __repr__(self) -> str:
+        first = [" ".join(line.split()) for line, _ in self.list_lines() if line[:5] in _FIRST_LINES]
+        return f"<Summary: {'; '.join(first)}>"
+
+    def __str__(self) -> str:
+        return "\n".join(line for line, _ in self.list_lines())
+
+    def _repr_html_(self) -> str:
+        """Return the summary for a notebook, as the command line prints it."""
+        return f"<pre>{escape_html(str(self))}</pre>"
+
+    def list_lines(self) -> Iterator[tuple[str, bool]]:
+        """Yield the lines of a report, each with whether it is about something that went wrong."""
+        pages, encodings = self.pages, self.encodings
+        done = "to write" if self.dry_run else "written"
+        if self.dry_run:
+            yield "dry run   nothing was written", False
+        yield (
+            (
+                f"pages     {pages.added:,} added, {pages.updated:,} updated, {pages.unchanged:,} unchanged,"
+                f" {pages.removed:,} removed"
+            ),
+            False,
+        )
+        yield f"chunks    {self.chunks:,} {done}", False
+        yield f"links     {format_kinds(self.links)} {done}", False
+        if self.dangling is not None:
+            yield f"dangling  {self.dangling.internal:,} internal, {self.dangling.external:,} external", False
+        if self.left_out.letters:
+            yield f"left out  {self.left_out}", False
+        if self.unread:
+            yield f"left out  {describe_unread(self.unread)}", False
+        if encodings.replaced:
+            lost, on = format_count(encodings.replaced, "character"), format_count(encodings.pages, "page")
+            most = list_first(list(encodings.most), encodings.pages)
+            yield f"encoding  {lost} replaced by U+FFFD on {on} ({most})", True
+        if encodings.guessed:
+            on = format_count(encodings.guessed, "page")
+            yield (
+                (f"encoding  {on} without a declaration read as windows-1252; --encoding names another"),
+                True,
+            )
+        for number, page in enumerate(self.linked):
+            title = "linked  " if number == 0 else " " * 8
+            yield f"{title}{page.links:>6,}  {page.url}", False
+        for name, reason in list(self.skipped.items())[:MAX_SHOWN_SKIPPED]:
+            yield f"skipped   {name}: {reason}", True
+        if len(self.skipped) > MAX_SHOWN_SKIPPED:
+            more = len(self.skipped) - MAX_SHOWN_SKIPPED
+            yield f"          (+{more:,} more; --report FILE writes all)", True
+
+
+def list_first(names: Sequence[str], count: int) -> str:
+    """List a few of ``count`` names."""
+    return ", ".join(names[:_MAX_NAMED]) + (", …" if count > _MAX_NAMED else "")
 
 
 class IndexingError(LinkStoreError):

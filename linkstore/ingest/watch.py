@@ -1,4 +1,4 @@
-"""Keeps an index fresh: a folder is indexed again whenever its files change. Needs the extra ``watch``.
+"""Keeps an index fresh: a folder is indexed again whenever its files change.
 
 A run reads only what changed, so the watcher need not know which files did. It waits until the folder has
 been quiet for a moment, so that bursts of changes and files that are being written are indexed once. Then it
@@ -19,7 +19,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Final, Unpack
 
 from linkstore.core.arguments import make_argument_error
-from linkstore.errors import LinkStoreError, MissingExtraError, SourceNotFoundError
+from linkstore.errors import LinkStoreError, SourceNotFoundError
 from linkstore.ingest.files import quote_path
 from linkstore.ingest.pipeline import IndexOptions, index
 from linkstore.ingest.source import RemovalRefusedError, Summary
@@ -69,7 +69,6 @@ def watch_folder(
         options: Those of :func:`~linkstore.ingest.index`.
 
     Raises:
-        MissingExtraError: If the extra ``watch`` is not installed.
         SourceNotFoundError: If there is no such folder when it begins.
     """
     if not isinstance(getattr(source, "path", None), str | Path):
@@ -116,10 +115,7 @@ def _wait_for_changes(
 
     Yields True if it has been quiet for long, and files are noted as deleted. Takes note of these.
     """
-    try:
-        from watchfiles import watch
-    except ImportError as error:
-        raise MissingExtraError("watching a folder", "watch") from error
+    from watchfiles import watch
 
     ignored = [Path(place).resolve() for place in ignore]
 

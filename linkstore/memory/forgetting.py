@@ -23,11 +23,11 @@ from linkstore.core.calls import Operation, call_engine
 from linkstore.core.plans import StoredDocument, read_documents
 from linkstore.core.text import fold, tokenize
 from linkstore.errors import DocumentError
-from linkstore.memory.names import stem_plural
 from linkstore.memory.sessions import SessionKey, check_parts
 from linkstore.memory.settings import MemorySettings, add_documents, delete_documents
 from linkstore.memory.turns import Turn, format_time, read_all, read_session_documents, read_turn
 from linkstore.store.documents import as_document
+from linkstore.strategies.resolver import has_part, strip_word
 
 _COMMON_NOUN: Final = re.compile(r"\b(?:an?|une?|una) [a-z]\w*")
 _SESSIONS_AT_ONCE: Final = 100
@@ -188,12 +188,10 @@ def _has_words(turn: Turn, entity: str, words: tuple[str, ...]) -> bool:
 
     "A biscuit" is none called Biscuit.
     """
-    wanted, text = [stem_plural(word) for word in words], f"{turn.query}\n{turn.text}"
+    wanted, text = tuple(map(strip_word, words)), f"{turn.query}\n{turn.text}"
     if entity.isalpha() and entity.istitle():
         text = _COMMON_NOUN.sub(" ", text)
-    stems = [stem_plural(word.removesuffix("'s")) for word in tokenize(text)]
-    starts = range(len(stems) - len(wanted) + 1) if wanted else ()
-    return any(stems[at : at + len(wanted)] == wanted for at in starts)
+    return bool(wanted) and has_part(tuple(map(strip_word, tokenize(text))), wanted)
 
 
 def _name_parts(entity: str) -> list[tuple[str, ...]]:

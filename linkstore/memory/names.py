@@ -92,13 +92,6 @@ class _Token:
         return (self.text[0].isdigit() or any(map(str.isupper, self.text))) and self.folded not in _SPEAKERS
 
 
-def stem_plural(word: str) -> str:
-    """Return a word without a plural ending."""
-    if len(word) > 3 and word.endswith("ies"):
-        return f"{word[:-3]}y"
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
-
-
 def is_english(text: str) -> bool:
     """Say whether a text has as many of the commonest words as English has, or has too few words to say."""
     words = tokenize(text[:LONGEST_TEXT])

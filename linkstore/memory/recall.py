@@ -34,7 +34,7 @@ from linkstore.memory.facts import (
     states_own,
 )
 from linkstore.memory.focus import find_focus
-from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names, stem_plural
+from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
@@ -66,6 +66,7 @@ from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy, rerank_hits
 from linkstore.strategies.pagerank import PageRank
+from linkstore.strategies.resolver import strip_word
 
 RECALL_POOL: Final = 50
 """How many hits of each view are joined."""
@@ -367,7 +368,7 @@ def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
 
 
 def _find_stems(text: str) -> set[str]:
-    return {stem_plural(word) for word in extract_terms(text)}
+    return {strip_word(word) for word in extract_terms(text)}
 
 
 def _give_way(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel, BaseLanguageModel
@@ -43,7 +44,8 @@ def rewrite_question(
 ) -> Operation[str]:
     """Return a question as a model rewrote it, or as it is where that is no longer surely the same question.
 
-    A failure of the model is logged, and leaves the question as it is.
+    What it adds must stand in the last turn, or be a name that the knowledge has. A failure of the model is
+    logged, and leaves the question as it is.
     """
     pairs = [(turn.query, turn.response or "") for turn in recent]
     lines = "\n".join(f"User: {query}\nAssistant: {response}" for query, response in pairs)
@@ -58,7 +60,8 @@ def rewrite_question(
     if rewritten == question or not is_same_question(question, rewritten):
         return question
     added = find_added_words(question, rewritten)
-    stems = {word[:_STEM] for text in (part for pair in pairs for part in pair) for word in tokenize(text)}
+    # A pronoun means what the last turn names; models reach back for what stood in its place before.
+    stems = {word[:_STEM] for text in chain(*pairs[-1:]) for word in tokenize(text)}
     for word in added:
         if word[:_STEM] not in stems and not (yield from _is_known_name(memory, word, rewritten)):
             _LOG.info("the rewritten question is not used: %r is new in it", word)

@@ -112,7 +112,7 @@ class TurnSearch(Traversing):
             np.concatenate((first.refs, beside.target)),
             np.concatenate((first.similarity, beside.similarity)),
         )
-        own = first.scores_of(documents)
+        own = first.scores(documents.refs, documents.similarity)
         gained = np.zeros(len(documents), dtype=np.float32)
         share = own[np.searchsorted(documents.refs, beside.source)] * beside.strength * faded
         np.maximum.at(gained, np.searchsorted(documents.refs, beside.target), share)

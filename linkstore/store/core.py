@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from linkstore.engines.contract import Report, Survey
+from linkstore.store.accesses import StoreAccesses
 from linkstore.store.documents import DocumentMethods
 from linkstore.store.graph import GraphMethods
 from linkstore.store.linking import StoreLinks
@@ -62,6 +63,11 @@ class CoreStore(SearchMethods, DocumentMethods, GraphMethods):
     async def averify(self, *, repair: bool = False) -> Report:
         """Compare the indexes with the documents: see :meth:`verify`."""
         return await self.backend.arun(self.backend.repair() if repair else self.backend.verify())
+
+    @property
+    def accesses(self) -> StoreAccesses:
+        """When documents were last accessed, as contexts and memories count it."""
+        return StoreAccesses(self.backend)
 
     @property
     def pages(self) -> StorePages:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import uuid
-import warnings
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from langchain_core.documents import Document
 
-from linkstore.core.arguments import make_argument_error, omit_none, quote_value, require, require_list
+from linkstore.core.arguments import make_argument_error, omit_none, quote_value, require_list
 from linkstore.core.arrays import Floats, as_matrix, normalize_vectors
 from linkstore.core.calls import Operation, arun, call_engine, call_plan, run
 from linkstore.core.documents import (
@@ -23,6 +23,7 @@ from linkstore.core.documents import (
     convert_link_data,
     is_storable,
     keep_storable,
+    make_document,
 )
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.metadata import convert_metadata
@@ -30,7 +31,8 @@ from linkstore.core.plans import Plan, StoredDocument, read_documents
 from linkstore.core.processes import infrequent_gc
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Manifest, PageEntry, Record, WriteBatch, WriteCounts
-from linkstore.errors import ArgumentError, DocumentError, EmbeddingError
+from linkstore.errors import ArgumentError, DocumentError, EmbeddingError, warn
+from linkstore.store.accesses import make_access_times
 from linkstore.store.base import StoreBase
 from linkstore.store.embedding import StoreEmbedding
 from linkstore.store.schema_graph import check_documents
@@ -46,10 +48,15 @@ SCAN_SIZE: Final = 500
 """How many documents are read at once by a scan."""
 INCOMPLETE_DIGEST: Final = ""
 """Digest of a page that lost documents; it matches no source, so the next run indexes the page again."""
-_CLOCK_TOLERANCE: Final = timedelta(minutes=1)
-"""How far the clock of whoever says when an access was may be ahead of this machine's."""
-_NAMED_BLANK: Final = 5
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NAMED: Final = 5
+"""How many of the documents that a warning is about are named."""
+_QUOTED: Final = 60
+"""Characters of a text that a warning quotes."""
+_NO_LINKS: Final = (
+    "none of the documents has a link, and the store has none, so searches have none to follow:"
+    " LinkStore.from_documents() finds those in texts, add_links() writes them, and linkstore.ingest.index()"
+    " reads those of pages"
+)
 
 
 class DocumentMethods(StoreBase):
@@ -94,7 +101,7 @@ class DocumentMethods(StoreBase):
             StoreUnavailableError: If a server does not answer. Repeat the call to complete the change.
         """
         _refuse_arguments("add_documents", kwargs)
-        return run(self._add(documents, ids, batch_size, vectors, strict=strict))
+        return run(self._add(documents, ids, batch_size, vectors, strict=strict, advise=True))
 
     async def aadd_documents(
         self,
@@ -108,7 +115,7 @@ class DocumentMethods(StoreBase):
     ) -> list[str]:
         """Add documents with their links: see :meth:`add_documents`."""
         _refuse_arguments("aadd_documents", kwargs)
-        return await arun(self._add(documents, ids, batch_size, vectors, strict=strict))
+        return await arun(self._add(documents, ids, batch_size, vectors, strict=strict, advise=True))
 
     def add_texts(
         self,
@@ -144,14 +151,24 @@ class DocumentMethods(StoreBase):
         vectors: VectorsLike | None,
         *,
         strict: bool = False,
+        advise: bool = False,
     ) -> Operation[list[str]]:
+        """Add documents; ``advise`` warns if neither they nor the store have a link."""
         if isinstance(documents, Document):  # iterating over one gives its fields
             raise ArgumentError("documents must be a list of documents, not a single document")
         listed: list[Document] = _list_items(Document, "documents", "a list of documents", documents)
         require_list("strings", **omit_none(ids=ids))
         if not isinstance(batch_size, int) or batch_size < 1:
             raise DocumentError(f"batch_size must be an integer of at least 1, not {batch_size!r}")
-        drafts = prepare_drafts(listed, [document.id for document in listed] if ids is None else list(ids))
+        own = [document.id for document in listed] if ids is None else list(ids)
+        drafts = prepare_drafts(listed, own)
+        if len(drafts) > 1:
+            named = [document.id or document.metadata.get(CONTENT_ID) for document in listed]
+            names = zip(drafts, own, named, strict=True)
+            _report_duplicates(drafts, {draft.id for draft, id, name in names if not (id or name)})
+        linkless = advise and len(drafts) > 1 and not any(draft.links for draft in drafts)
+        if linkless and not (yield from call_engine(self.backend, self.backend.vocabulary())).kinds:
+            warn(_NO_LINKS)
         yield from self._write_drafts(drafts, vectors, batch_size, strict=strict)
         return [draft.id for draft in drafts]
 
@@ -238,37 +255,6 @@ class DocumentMethods(StoreBase):
                 yield as_document(record)
             after = records[-1].id
 
-    def touch(self, ids: Sequence[str], at: datetime | None = None) -> int:
-        """Record that documents were accessed. Documents, vectors and indexes are not written.
-
-        The latest access is kept. It stays when a document is updated, and goes when it is removed.
-
-        Args:
-            ids: The documents. Ids that do not exist are ignored.
-            at: When they were accessed, with a time zone. None: now.
-
-        Returns:
-            How many of the documents exist.
-
-        Raises:
-            DocumentError: If ``at`` has no time zone, or lies before 1970 or more than a
-                minute in the future.
-            ArgumentError: If the ids are not a list of strings.
-        """
-        return self.backend.run(self.backend.touch(_make_access_times(ids, at)))
-
-    async def atouch(self, ids: Sequence[str], at: datetime | None = None) -> int:
-        """Record that documents were accessed: see :meth:`touch`."""
-        return await self.backend.arun(self.backend.touch(_make_access_times(ids, at)))
-
-    def accessed(self, ids: Sequence[str]) -> dict[str, datetime]:
-        """Return when documents were last accessed, in UTC, by id, leaving out those never accessed."""
-        return run(read_access_times(self.backend, ids))
-
-    async def aaccessed(self, ids: Sequence[str]) -> dict[str, datetime]:
-        """Return when documents were last accessed: see :meth:`accessed`."""
-        return await arun(read_access_times(self.backend, ids))
-
 
 def put_documents(
     store: DocumentMethods, documents: Sequence[Document], vectors: VectorsLike | None = None
@@ -287,25 +273,6 @@ def scan_records(backend: Backend) -> Iterator[Record]:
         after = records[-1].id
 
 
-def read_access_times(backend: Backend, ids: Sequence[str]) -> Operation[dict[str, datetime]]:
-    """Return when documents were last accessed, for those with a recorded time."""
-    asked = list(dict.fromkeys(keep_storable("ids", ids)))
-    times = yield from call_engine(backend, backend.accessed(asked))
-    return {id: _EPOCH + timedelta(microseconds=times[id]) for id in asked if id in times}
-
-
-def convert_access_time(moment: datetime) -> int:
-    """Return a time of access as engines keep it, in microseconds since 1970.
-
-    Raises:
-        DocumentError: If it lies before 1970.
-    """
-    micros = (moment - _EPOCH) // timedelta(microseconds=1)
-    if micros < 0:
-        raise DocumentError(f"the time of an access must not lie before 1970: {moment!r}")
-    return micros
-
-
 def record_writing(backend: Backend, drafts: Sequence[Draft]) -> Operation[None]:
     """Record the writing of memories, which fade with time, as accesses, unless they tell of one."""
     fading = [
@@ -315,27 +282,7 @@ def record_writing(backend: Backend, drafts: Sequence[Draft]) -> Operation[None]
         and draft.metadata.get(ACCESS_KEY) is None
     ]
     if fading:
-        yield from call_engine(backend, backend.touch(_make_access_times(fading, None)))
-
-
-def _make_access_times(ids: Sequence[str], at: datetime | None) -> dict[str, int]:
-    """Return the time of an access in microseconds since 1970, by the ids of the documents.
-
-    Raises:
-        DocumentError: If ``at`` has no time zone, or lies before 1970 or in the future.
-    """
-    require(datetime, "a datetime", **omit_none(at=at))
-    now = datetime.now(UTC)
-    moment = now if at is None else at
-    if moment.tzinfo is None:
-        raise DocumentError(f"the time of an access needs a time zone: {moment!r}; use datetime.now(UTC)")
-    micros = convert_access_time(moment)
-    if moment > now + _CLOCK_TOLERANCE:
-        raise DocumentError(
-            f"the time of an access must not lie in the future: {moment!r}, and it is {now!r}; the latest"
-            " access stays, so this one would hide those to come"
-        )
-    return dict.fromkeys(keep_storable("ids", ids), micros)
+        yield from call_engine(backend, backend.touch(make_access_times(fading, None)))
 
 
 def _find_pages(ids: tuple[str, ...]) -> Plan[list[str]]:
@@ -444,11 +391,36 @@ def _report_blank(ids: Sequence[str], count: int, *, strict: bool) -> None:
     Raises:
         DocumentError: If ``strict``.
     """
-    more = f" and {len(ids) - _NAMED_BLANK:,} more" if len(ids) > _NAMED_BLANK else ""
-    message = f"{len(ids):,} of {count:,} documents have no text: {', '.join(ids[:_NAMED_BLANK])}{more}"
+    message = f"{len(ids):,} of {count:,} documents have no text: {_list_first(ids)}"
     if strict:
         raise DocumentError(message)
-    warnings.warn(f"{message}; they are left out (strict=True refuses them)", stacklevel=2)
+    warn(f"{message}; they are left out (strict=True refuses them)")
+
+
+def _report_duplicates(drafts: Sequence[Draft], new: AbstractSet[str]) -> None:
+    """Warn that documents have the same id, or the same text and no id of their own.
+
+    Args:
+        drafts: The documents of one call.
+        new: The ids that were made for those without one.
+    """
+    ids = Counter(draft.id for draft in drafts)
+    if twice := [id for id in ids if ids[id] > 1]:
+        warn(
+            f"several of {len(drafts):,} documents have the id {_list_first(twice)}, and the last of each is"
+            " kept; give each document an id of its own"
+        )
+    texts = Counter(draft.text for draft in drafts if draft.id in new and draft.text.strip())
+    if same := [text[:_QUOTED] for text in texts if texts[text] > 1]:
+        warn(
+            f"several of {len(drafts):,} documents have the same text and no id, and each will be found:"
+            f" {_list_first(list(map(repr, same)))}; leave the others out, or give each an id"
+        )
+
+
+def _list_first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _match_vectors(vectors: VectorsLike | None, drafts: Sequence[Draft]) -> Floats | None:
@@ -515,4 +487,4 @@ def check_count(vectors: Floats, texts: Sequence[object]) -> None:
 
 def as_document(stored: Record | StoredDocument) -> Document:
     """Return a stored document as LangChain's, with metadata of its own."""
-    return Document(id=stored.id, page_content=stored.text, metadata=dict(stored.metadata))
+    return make_document(stored.id, stored.text, stored.metadata)

@@ -23,7 +23,7 @@ from linkstore.store.misspellings import check_vocabulary
 from linkstore.store.schema import TYPE_FIELD, VALID_FROM, VALID_UNTIL
 from linkstore.store.schema_graph import read_schema
 from linkstore.strategies.matching import MAX_NODES, MAX_SECONDS, MatchSettings, match_query
-from linkstore.strategies.resolver import resolve_name
+from linkstore.strategies.resolver import Resolution, resolve_name
 from linkstore.strategies.shortest import (
     DEFAULT_HUB_CAP,
     DEFAULT_MAX_NODES,
@@ -95,16 +95,8 @@ class GraphMethods(StoreBase):
         return await arun(self._look_up(name, type, filter))
 
     def _look_up(self, name: str, type: str | None, filter: Filter | None) -> Operation[Lookup]:
-        backend = self.backend
         require(str, "an id or a name", name=name)
-        recorded = yield from read_schema(backend)
-        type_field = recorded.schema.type_field if recorded else TYPE_FIELD
-        scope, condition = parse_filter(filter), parse_filter(None if type is None else {type_field: type})
-        yield from check_vocabulary(backend, Vocabulary(), [condition], filter)
-        manifest = yield from call_engine(backend, backend.manifest())
-        vector = make_unit_vector(manifest.dimension or 1)
-        plan = resolve_name(name, vector, condition, type_field)
-        resolution = yield from call_plan(backend, plan, scope)
+        resolution, _ = yield from look_up_name(self.backend, name, type, filter)
         document = resolution.document
         return Lookup(
             document=None if document is None else as_document(document),
@@ -116,6 +108,19 @@ class GraphMethods(StoreBase):
         self, query: GraphQuery | Mapping[str, Any], filter: Filter | None, max_nodes: int, seconds: float
     ) -> Operation[GraphAnswer]:
         return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds)
+
+
+def look_up_name(
+    backend: Backend, name: str, type: str | None, filter: Filter | None
+) -> Operation[tuple[Resolution, str]]:
+    """Find what a name means within a filter: see :meth:`GraphMethods.find`. Also return the types' field."""
+    recorded = yield from read_schema(backend)
+    type_field = recorded.schema.type_field if recorded else TYPE_FIELD
+    condition = parse_filter(None if type is None else {type_field: type})
+    yield from check_vocabulary(backend, Vocabulary(), [condition], filter)
+    manifest = yield from call_engine(backend, backend.manifest())
+    plan = resolve_name(name, make_unit_vector(manifest.dimension or 1), condition, type_field)
+    return (yield from call_plan(backend, plan, parse_filter(filter))), type_field
 
 
 def answer_query(
@@ -141,7 +146,8 @@ def answer_query(
     schema = recorded.schema if recorded else None
     conditions = [parse_filter(where) for where in query.filters]
     fields = frozenset[str]().union(*(condition.needed for condition in conditions))
-    named = {name for name in (query.field, query.order_by) if name is not None}
+    order_by = None if query.counted else query.order_by
+    named = {name for name in (query.field, order_by) if name is not None}
     asked = Vocabulary(
         kinds=query.relations - (schema.kinds if schema else frozenset()), fields=fields | named
     )
@@ -175,8 +181,10 @@ def answer_paths(
     require_at_least(1, k=k, max_nodes=max_nodes, hub_cap=hub_cap)
     scope = parse_filter(filter)
     manifest = yield from call_engine(backend, backend.manifest())
+    recorded = yield from read_schema(backend)
     settings = ShortestPathSettings(
         vector=make_unit_vector(manifest.dimension or 1),
+        type_field=recorded.schema.type_field if recorded else TYPE_FIELD,
         k=k,
         max_nodes=max_nodes,
         hub_cap=hub_cap,

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.vectorstores import VectorStore
 
 from linkstore.core.arguments import require
 from linkstore.core.calls import Operation, arun, run, run_in_thread
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hits
-from linkstore.core.links import LINKS_KEY
 from linkstore.embeddings.builtin import MiniLMEmbeddings, WordLlamaEmbeddings
 from linkstore.embeddings.names import get_embedding
 from linkstore.engines.bookkeeping import Backend
-from linkstore.engines.embedded import EmbeddedBackend, EmbeddedSettings
-from linkstore.errors import ArgumentError
 from linkstore.store.base import close_on_failure
-from linkstore.store.core import CoreStore
+from linkstore.store.constructors import StoreConstructors
 from linkstore.store.search import (
     DEFAULT_RETURNED_K,
     LINKS_SEARCH,
     SearchArguments,
-    check_argument_names,
     convert_relevance,
     make_diverse_mmr,
     make_search_options,
@@ -37,22 +31,12 @@ from linkstore.strategies.base import DEFAULT_SEEDS, SearchOptions, Strategy
 from linkstore.strategies.first_stage import Similarity
 
 if TYPE_CHECKING:
-    from linkstore.engines.cassandra.driver import Session
-    from linkstore.engines.cassandra.settings import CassandraSettings
     from linkstore.store.retriever import LinkRetriever
 
 ScoredDocuments = list[tuple[Document, float]]
-_NO_LINKS: Final = (
-    "none of the documents has links, so searches have none to follow; add_links() writes them, an extractor"
-    " such as linkstore_extractors' MentionExtractor finds them, and linkstore.ingest reads those of pages"
-)
-_OF_CASSANDRA: Final = frozenset({"session", "keyspace", "table"})
-"""Arguments that only :meth:`LinkStore.cassandra` takes."""
-_OF_FOLDER: Final = frozenset({"path", "create", "max_depth", "settings"})
-"""Arguments of :meth:`LinkStore.open` besides the embedding."""
 
 
-class LinkStore(CoreStore, VectorStore):
+class LinkStore(StoreConstructors):
     """A vector store that stores links between documents and follows them in searches.
 
     Open a store with :meth:`open` or :meth:`cassandra`. Any number of threads and processes may use it.
@@ -71,210 +55,6 @@ class LinkStore(CoreStore, VectorStore):
             same dimension is refused when it first embeds something.
         StrategyError: If ``max_depth`` is negative or not an integer.
     """
-
-    def __init__(
-        self,
-        embedding: Embeddings | None = None,
-        *,
-        path: str | Path = ":memory:",
-        backend: Backend | None = None,
-        max_depth: int | None = None,
-    ) -> None:
-        if isinstance(embedding, type) or (embedding is not None and not hasattr(embedding, "embed_query")):
-            raise ArgumentError(
-                f"an embedding must be an object such as get_embedding('wordllama'), not {embedding!r}:"
-                " LinkStore(embedding, path=...) or LinkStore.open(path, embedding)"
-            )
-        if backend is not None:
-            require(Backend, "a Backend; a folder is opened by LinkStore.open(path)", backend=backend)
-            super().__init__(backend, embedding, max_depth)
-            return
-        own = EmbeddedBackend(path)
-        with close_on_failure(own):
-            super().__init__(own, embedding, max_depth)
-
-    @classmethod
-    def open(
-        cls,
-        path: str | Path,
-        embedding: Embeddings | None = None,
-        create: bool = True,
-        *,
-        max_depth: int | None = None,
-        settings: EmbeddedSettings | None = None,
-    ) -> Self:
-        """Open the embedded store in a folder.
-
-        Args:
-            path: The folder. ``":memory:"`` keeps the store in memory until ``close``.
-            embedding: See :class:`LinkStore`.
-            create: Create the store if it does not exist.
-            max_depth: See :class:`LinkStore`.
-            settings: Advanced settings, see :class:`EmbeddedSettings`.
-
-        Raises:
-            StoreNotFoundError: If the store does not exist and ``create`` is False.
-            StoreFormatError: If the folder contains something else, or a store of a newer version.
-            EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
-                same dimension is refused when it first embeds something.
-        """
-        backend = EmbeddedBackend(path, create=create, settings=settings)
-        with close_on_failure(backend):
-            return cls(embedding, backend=backend, max_depth=max_depth)
-
-    @classmethod
-    async def aopen(
-        cls,
-        path: str | Path,
-        embedding: Embeddings | None = None,
-        create: bool = True,
-        *,
-        max_depth: int | None = None,
-        settings: EmbeddedSettings | None = None,
-    ) -> Self:
-        """Open the embedded store in a folder without blocking the event loop: see :meth:`open`."""
-        return await run_in_thread(cls.open, path, embedding, create, max_depth=max_depth, settings=settings)
-
-    @classmethod
-    def cassandra(
-        cls,
-        embedding: Embeddings | None = None,
-        *,
-        table: str = "linkstore",
-        session: Session | None = None,
-        keyspace: str | None = None,
-        create: bool = True,
-        max_depth: int | None = None,
-        settings: CassandraSettings | None = None,
-    ) -> Self:
-        """Open a store in Apache Cassandra 5.0 or Astra DB, which any number of clients may use.
-
-        Pass a session and a keyspace, or call ``cassio.init(...)`` first. Closing the store leaves the
-        session open. Needs the extra ``cassandra``.
-
-        Args:
-            embedding: See :class:`LinkStore`.
-            table: The store's name in the keyspace: a letter and up to 37 letters, digits and underscores,
-                not ending as the names of its other tables do, such as ``_members``.
-                The store consists of the table of this name and five whose names begin with it.
-            session: A session of cassandra-driver. None: the one made by ``cassio.init``.
-            keyspace: None: the session's own, else the one given to ``cassio.init``.
-            create: Create the tables if they do not exist.
-            max_depth: See :class:`LinkStore`.
-            settings: Consistency, timeouts, lifetime, lexical search or not, see
-                :class:`linkstore.engines.cassandra.settings.CassandraSettings`.
-
-        Raises:
-            MissingExtraError: If the extra is not installed.
-            BackendError: If the session or the keyspace is missing, or the name is not valid for tables.
-            StoreNotFoundError: If the store does not exist and ``create`` is False.
-            StoreFormatError: If this version of linkstore cannot read the store.
-            StoreUnavailableError: If no server answers.
-            EmbeddingError: If the store was built with an embedding of another dimension. Another one of the
-                same dimension is refused when it first embeds something.
-        """
-        from linkstore.store.cassandra import make_session_backend
-
-        backend = make_session_backend(session, keyspace, table, create=create, settings=settings)
-        with close_on_failure(backend):
-            return cls(embedding, backend=backend, max_depth=max_depth)
-
-    @classmethod
-    async def acassandra(cls, embedding: Embeddings | None = None, **kwargs: Any) -> Self:
-        """Open a store in Cassandra without blocking the event loop: see :meth:`cassandra`.
-
-        Args:
-            embedding: See :class:`LinkStore`.
-            kwargs: The other arguments of :meth:`cassandra`.
-        """
-        return await run_in_thread(cls.cassandra, embedding, **kwargs)
-
-    @classmethod
-    def from_texts(
-        cls,
-        texts: list[str],
-        embedding: Embeddings | None = None,
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Make a store with these texts in it.
-
-        Args:
-            texts: The texts to add.
-            embedding: Turns texts into vectors; default the built-in wordllama.
-            metadatas: One dict for each text.
-            ids: One id for each text.
-            kwargs: ``path``, the folder of the store (default: in memory), and other arguments of
-                :meth:`LinkStore.open`; or ``session``, ``keyspace``, ``table`` and other arguments of
-                :meth:`LinkStore.cassandra`; or ``backend``.
-
-        Raises:
-            TypeError: If no way to make a store takes an argument.
-            DocumentError: If a text, metadata or id cannot be stored.
-        """
-        return cls._make_filled(embedding, kwargs, lambda store: store.add_texts(texts, metadatas, ids=ids))
-
-    @classmethod
-    async def afrom_texts(
-        cls,
-        texts: list[str],
-        embedding: Embeddings | None = None,
-        metadatas: list[dict[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Make a store with these texts in it, in a thread: see :meth:`from_texts`."""
-        return await run_in_thread(cls.from_texts, texts, embedding, metadatas, ids=ids, **kwargs)
-
-    @classmethod
-    def from_documents(
-        cls,
-        documents: list[Document],
-        embedding: Embeddings | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Make a store with these documents in it: see :meth:`from_texts`.
-
-        Warns if no document has a link, since searches then have none to follow.
-        """
-        if documents and not any(LINKS_KEY in document.metadata for document in documents):
-            warnings.warn(_NO_LINKS, stacklevel=2)
-        return cls._make_filled(embedding, kwargs, lambda store: store.add_documents(documents, ids=ids))
-
-    @classmethod
-    async def afrom_documents(
-        cls,
-        documents: list[Document],
-        embedding: Embeddings | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Make a store with these documents in it, in a thread: see :meth:`from_texts`."""
-        return await run_in_thread(cls.from_documents, documents, embedding, ids=ids, **kwargs)
-
-    @classmethod
-    def _make_filled(
-        cls, embedding: Embeddings | None, place: dict[str, Any], fill: Callable[[Self], object]
-    ) -> Self:
-        """Make a store at a place and fill it; close it if that fails, unless its backend is the caller's."""
-        if "backend" in place:
-            store = cls(embedding, **place)
-            fill(store)
-            return store
-        if not _OF_CASSANDRA.isdisjoint(place):
-            store = cls.cassandra(embedding, **place)
-        else:
-            check_argument_names(f"{cls.__name__}.open()", place, _OF_FOLDER)
-            store = cls.open(place.pop("path", ":memory:"), embedding, **place)
-        with close_on_failure(store.backend):
-            fill(store)
-        return store
 
     @classmethod
     def _reopen(cls, backend: Backend, embedding: Embeddings | str, max_depth: int | None) -> Self:

@@ -304,7 +304,7 @@ class SearchMethods(StoreBase):
             plan = count_reached(plan, reached)
         ranked = yield from call_plan(backend, plan, options.scope)
         hits = yield from strategy.apply_reranker(question, ranked)
-        if any(SUPERSEDED_BY in hit.document.metadata for hit in hits):
+        if [hit for hit in hits.hits if SUPERSEDED_BY in hit.document.metadata]:
             missing = find_missing_successors(hits)
             plan = Eager(start_k=0, depth=0, k=max(1, len(missing))).plan(
                 replace(question, roots=missing, links=())

@@ -16,7 +16,8 @@ from linkstore.core.hits import Chain, Hits, Triple
 from linkstore.core.plans import Documents, Ids, Plan, Tags, ask, rank_refs
 from linkstore.strategies.base import DEFAULT_SEEDS, Question, Traversing
 from linkstore.strategies.first_stage import FirstStage, add_own_starts, find_doubt, run_first_stage
-from linkstore.strategies.names import NAMING_KINDS, find_named_documents
+from linkstore.strategies.names import find_named_documents
+from linkstore.strategies.resolver import NAMING_KINDS
 from linkstore.strategies.results import (
     LinkTexts,
     make_hits,

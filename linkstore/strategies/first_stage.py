@@ -66,10 +66,6 @@ class FirstStage:
         raw = meaning + np.float32(self.lexical) * self._find_words(refs)
         return (raw / self._most).astype(np.float32)
 
-    def scores_of(self, found: FoundDocuments) -> Floats:
-        """Return (n,) scores of documents found."""
-        return self.scores(found.refs, found.similarity)
-
     def by_words(self, refs: Ints) -> Floats:
         """Return (m,) what words alone give to the scores of any documents."""
         return (np.float32(self.lexical) * self._find_words(refs) / self._most).astype(np.float32)

@@ -9,12 +9,13 @@ A chain from a named document never comes back to it, and no link leads from a d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain as chain
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from langchain_core.documents import Document
@@ -41,8 +42,7 @@ from linkstore.strategies.conditions import (
     rank_value,
     select_passing,
 )
-from linkstore.strategies.names import list_choices
-from linkstore.strategies.resolver import resolve_name
+from linkstore.strategies.resolver import list_choices, resolve_name
 from linkstore.strategies.results import LinkTexts
 from linkstore.strategies.traversal import NO_REFS, follow_links
 from linkstore.strategies.walks import Layer, list_way, make_chain, trace_ways
@@ -84,7 +84,6 @@ class _Walk:
 
     branch: Branch
     name: str
-    start: str | None = None
     layers: list[Layer] = field(default_factory=list)
     reason: str | None = None
 
@@ -114,6 +113,7 @@ class _Matcher:
         self._query = query
         self._settings = settings
         self._limits: dict[str, None] = {}
+        self._starts: dict[str, str] = {}
         self._valid, self._valid_tests = EVERYTHING, list[Test]()
         if query.as_of is not None:
             fields = settings.valid_from, settings.valid_until
@@ -124,21 +124,25 @@ class _Matcher:
         walks = []
         for number, branch in enumerate(self._query.branches, 1):
             walks.append((yield from self._walk(branch, f"branch {number}")))
-        excluded = []
+        unwanted = NO_REFS
         for number, branch in enumerate(self._query.but_not, 1):
-            before = len(self._limits)
-            excluded.append((yield from self._walk(branch, f"branch {number} of but_not")))
-            if len(self._limits) > before:
-                raise QueryError(
-                    f"what is not wanted cannot be told: {list(self._limits)[-1]}; narrow {branch} down, or"
-                    " raise the limit"
-                )
-        refs, reason = yield from self._select_results(walks, excluded)
+            away = yield from self._walk_away(branch, f"branch {number} of but_not")
+            unwanted = np.union1d(unwanted, away)
+        refs, reason = yield from self._select_results(walks, unwanted)
         answer = yield from self._make_answer(walks, refs)
-        starts = {
-            walk.branch.start or "": walk.start for walk in (*walks, *excluded) if walk.start is not None
-        }
-        return replace(answer, total=len(refs), starts=starts, limits=tuple(self._limits), reason=reason)
+        limits = tuple(self._limits)
+        return replace(answer, total=len(refs), starts=self._starts, limits=limits, reason=reason)
+
+    def _walk_away(self, branch: Branch, name: str) -> Plan[Ints]:
+        """Follow a branch to what is not wanted; all of it must be known."""
+        before = len(self._limits)
+        walk = yield from self._walk(branch, name)
+        if len(self._limits) > before:
+            raise QueryError(
+                f"what is not wanted cannot be told: {list(self._limits)[-1]}; narrow {branch} down, or raise"
+                " the limit"
+            )
+        return walk.refs
 
     def _walk(self, branch: Branch, name: str) -> Plan[_Walk]:
         """Follow a branch."""
@@ -153,8 +157,33 @@ class _Matcher:
             if not len(walk.layers[end].refs) and not self._is_late():
                 reason = yield from self._explain_step(walk, at, step, exclude)
                 walk.reason = f"{walk.name}, step {number} {step.text!r}: {reason}"
-            at = end
+            at = yield from self._narrow(walk, end, step, f"step {number} {step.text!r}")
         return walk
+
+    def _narrow(self, walk: _Walk, at: int, step: Step, name: str) -> Plan[int]:
+        """Keep the documents of a layer that the branches of a step lead to, or do not."""
+        for branch in (*step.also, *step.but_not):
+            there, place = walk.layers[at].refs, f"{walk.name}, {name}"
+            if not len(there):
+                break
+            if branch in step.also:
+                other = yield from self._walk(branch, f"{place}, also")
+                refs, how = np.intersect1d(there, other.refs), "none"
+                why = f" ({other.reason})" if other.reason else ""
+            else:
+                refs = np.setdiff1d(there, (yield from self._walk_away(branch, f"{place}, but_not")))
+                how, why = "each", ""
+            if not len(refs):
+                counts = format_count(len(there), "document")
+                walk.reason = f"{place}: {counts}, {how} of which {branch} leads to{why}"
+            at = walk.add(self._keep(walk, at, refs))
+        return at
+
+    @staticmethod
+    def _keep(walk: _Walk, at: int, refs: Ints) -> Layer:
+        """Return a layer with only some of its documents."""
+        length = walk.layers[at].length[find_positions(refs, walk.layers[at].refs)]
+        return Layer(refs=refs, length=length, before=(at,))
 
     def _list_tests(self, type: str | None, where: Filter | None) -> list[Test]:
         """Return the conditions on documents at some place: type, validity, filter."""
@@ -182,8 +211,9 @@ class _Matcher:
             if not len(refs):
                 walk.reason = f"{walk.name}: {(yield from self._explain_no_start(tests))}"
             return sort_unique(refs[:most])
-        walk.start = yield from self._resolve_start(branch)
-        refs = (yield from plans.ask(plans.Find(ids=(walk.start,)))).refs
+        start = yield from self._resolve_start(branch)
+        self._starts[branch.start] = start
+        refs = (yield from plans.ask(plans.Find(ids=(start,)))).refs
         kept = yield from select_passing(refs, tests)
         if not len(kept):
             walk.reason = f"{walk.name}: {(yield from self._explain_tests(refs, tests))}"
@@ -198,21 +228,18 @@ class _Matcher:
         )
         if resolution.document is not None:
             return resolution.document.id
-        able = yield from self._select_able(resolution.candidates, branch)
+        able = yield from self._select_able(() if resolution.alike else resolution.candidates, branch)
         if len(able) == 1:
             return able[0]
-        called = f"document of type {type_name}" if type_name else "document"
-        choices = resolution.candidates
-        if not choices and type_name:
-            other = yield from resolve_name(name, self._settings.vector, type_field=self._settings.type_field)
-            choices = (other.document,) if other.document else other.candidates
-        if choices:
-            what = "may mean" if resolution.candidates else f"is the name of no {called}, but there are"
-            shown = list_choices(choices, self._settings.type_field)
-            raise QueryError(f"the start {name[:200]!r} {what} {shown}; name one by its id")
-        raise QueryError(
-            f"no {called} has the id or name {name[:200]!r}; search for it, or start from all of a type"
-        )
+        type_field = self._settings.type_field
+        if type_name and not resolution.candidates:
+            other = yield from resolve_name(name, self._settings.vector, type_field=type_field)
+            if choices := (other.document,) if other.document else other.candidates:
+                raise QueryError(
+                    f"{name[:200]!r} is the name of no document of type {type_name}, but there are"
+                    f" {list_choices(choices, type_field)}; name one by its id"
+                )
+        raise QueryError(resolution.explain(name, "search for it, or start from all of a type", type_field))
 
     def _select_able(self, candidates: Sequence[StoredDocument], branch: Branch) -> Plan[list[str]]:
         """Select the candidates for a start whose type alone the first step leads on from."""
@@ -269,13 +296,7 @@ class _Matcher:
         end = self._merge(walk, reached)
         if high > 1 or low == 0:
             kept = yield from select_passing(walk.layers[end].refs, tests)
-            end = walk.add(
-                Layer(
-                    refs=kept,
-                    length=walk.layers[end].length[find_positions(kept, walk.layers[end].refs)],
-                    before=(end,),
-                )
-            )
+            end = walk.add(self._keep(walk, end, kept))
         return end
 
     def _follow(
@@ -368,9 +389,7 @@ class _Matcher:
             there = kept
         return ""
 
-    def _select_results(
-        self, walks: Sequence[_Walk], excluded: Sequence[_Walk]
-    ) -> Plan[tuple[Ints, str | None]]:
+    def _select_results(self, walks: Sequence[_Walk], unwanted: Ints) -> Plan[tuple[Ints, str | None]]:
         """Join the branches and test the results; return them, or why there are none."""
         every = self._query.combine == "all"
         refs = reduce(np.intersect1d if every else np.union1d, [walk.refs for walk in walks])
@@ -378,7 +397,6 @@ class _Matcher:
             empty = [walk.reason for walk in walks if walk.reason]
             counts = (f"{walk.name} leads to {format_count(len(walk.refs), 'document')}" for walk in walks)
             return refs, "; ".join(empty or [*counts, "no document is in all of them"])
-        unwanted = reduce(np.union1d, [walk.refs for walk in excluded], NO_REFS)
         kept = refs[find_positions(refs, unwanted) < 0]
         if not len(kept):
             return kept, f"{format_count(len(refs), 'document')}, and but_not leads to each"
@@ -419,17 +437,31 @@ class _Matcher:
 
     def _choose_returned(self, refs: Ints) -> Plan[Ints]:
         """Return the documents to return, in order."""
-        query, name = self._query, self._query.order_by
-        if name is None:
-            ids = yield from plans.ask(plans.Ids(refs=refs))
+        query = self._query
+        ids = yield from plans.ask(plans.Ids(refs=refs))
+        if query.order_by is None:
             order = sorted(range(len(ids)), key=ids.__getitem__, reverse=query.descending)
             return refs[order[: query.limit]]
-        documents = yield from plans.ask(plans.Documents(refs=refs))
-        by_id = sorted(range(len(refs)), key=lambda at: documents[at].id)
-        having = [at for at in by_id if name in documents[at].metadata]
-        having.sort(key=lambda at: rank_value(documents[at].metadata[name]), reverse=query.descending)
-        lacking = [at for at in by_id if name not in documents[at].metadata]
-        return refs[[*having, *lacking][: query.limit]]
+        values = yield from self._rank_results(refs, query.order_by, query.counted)
+        by_id = sorted(range(len(refs)), key=ids.__getitem__)
+        order = sorted(filter(values.__contains__, by_id), key=values.__getitem__, reverse=query.descending)
+        last = values.get(order[min(query.limit, len(order)) - 1]) if order and query.ties else None
+        tied = [at for at in order[query.limit :] if values[at] == last]
+        lacking = [at for at in by_id if at not in values]
+        return refs[[*[*order, *lacking][: query.limit], *tied]]
+
+    def _rank_results(self, refs: Ints, name: str, step: Step | None) -> Plan[dict[int, Any]]:
+        """Return what orders results, by position: values of a field, or the number of ends of a step."""
+        if step is None:
+            documents = yield from plans.ask(plans.Documents(refs=refs))
+            fields = [document.metadata for document in documents]
+            return {at: rank_value(own[name]) for at, own in enumerate(fields) if name in own}
+        start = Layer(refs=refs, length=np.zeros(len(refs), dtype=np.int64))
+        walk = _Walk(branch=self._query.branches[0], name=f"order_by {name!r}", layers=[start])
+        end = yield from self._follow(walk, 0, step, EVERYTHING, self._valid, NO_REFS)
+        edges = end.edges
+        pairs = {*zip(edges.source.tolist(), edges.target.tolist(), strict=True)} if edges else ()
+        return {**dict.fromkeys(range(len(refs)), 0), **Counter(source for source, _ in pairs)}
 
     def _make_chains(self, walk: _Walk, chosen: Ints) -> Plan[dict[int, Chain]]:
         """Return a shortest chain of a branch to each of the documents that it leads to."""

@@ -8,29 +8,39 @@ name is like it; and a rare word that is written as a name, with a capital lette
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from linkstore.core import plans
 from linkstore.core.arrays import Ints, cosine_similarities, sort_unique
-from linkstore.core.display import escape_unprintable
 from linkstore.core.documents import is_storable
-from linkstore.core.lexical import (
-    MAX_QUESTION_CHARACTERS,
-    OTHER_NAME_FIELDS,
-    extract_terms,
-    get_last_id_part,
-    is_number,
-)
+from linkstore.core.lexical import MAX_QUESTION_CHARACTERS, extract_terms, get_last_id_part, is_number
 from linkstore.core.plans import Plan
 from linkstore.core.text import STOP_WORDS, find_words, fold, tokenize
 from linkstore.strategies.base import Question
+from linkstore.strategies.resolver import (
+    ARTICLES,
+    GRADES,
+    LEADING,
+    LEADING_WORDS,
+    MAX_NAME_WORDS,
+    NAME,
+    PART,
+    SLIP,
+    Spelling,
+    Words,
+    is_abbreviated,
+    is_near_miss,
+    list_choices,
+    list_given_names,
+    remove_accents,
+    strip_word,
+)
 from linkstore.strategies.traversal import (
     NO_REFS,
     NO_SCORES,
@@ -41,10 +51,6 @@ from linkstore.strategies.traversal import (
     follow_tags,
 )
 
-NAMING_KINDS: Final = ("mention", "heading")
-"""Kinds of links by which texts and questions lead to what they name: documents and sections."""
-MAX_NAME_WORDS: Final = 12
-"""How many words of a query a name may have."""
 MAX_SEARCHED_WORDS: Final = 256
 """Number of words of a query that are searched for names."""
 SURE_NAME_WORDS: Final = 3
@@ -55,27 +61,13 @@ READ: Final = 12
 """How many of the documents that match words best are read for their names; twice as many with rare words."""
 OWN_NAME: Final = 0.3
 """How much a name counts that only the document itself has, in metadata, id or first words."""
-NAME_FIELDS: Final = ("title", *OTHER_NAME_FIELDS)
-"""Metadata fields that hold a name of a document, or a list of names."""
-ARTICLES: Final = frozenset(
-    {"a", "an", "the", "das", "dem", "den", "der", "des", "die", "ein", "eine", "de", "een", "het"}
-    | {"el", "la", "las", "los", "le", "les", "un", "une", "una", "gli", "i", "il", "lo"}
-)
-"""Words before a name that people leave out, or add."""
 NONE_FOUND: Final = FoundDocuments(refs=NO_REFS, similarity=NO_SCORES, weight=NO_SCORES)
 _AROUND_IDS: Final = " .,;:!?()[]{}<>\"'\u201c\u201d\u2018\u2019"
 """What may stand around an id in a question."""
-LEADING: Final = 300
-"""Characters of a text that are looked at for the name that it begins with."""
-_ABBREVIATION: Final = re.compile(r"\W*(?:[^\W\d_a-z]{2,4}|[^\W\d_a-z][a-z]{0,3}\.)\s")
-"""What may stand before a name at the beginning of a text, as "MV" and "Dr." do."""
-_SHORTEST_SLIP: Final = 4
-_SHORTEST_LONE_SLIP: Final = 6
-"""A shorter word is no slip of a name that has several words, or of one that has not."""
-_BY_NAME, _BY_LEADING_WORDS, _BY_SHORT_NAME, _BY_SLIP, _BY_RARE_WORD = range(5)
-MAX_CHOICES: Final = 5
-"""How many documents are listed of which one may be meant."""
-MAX_CHOICE_CHARACTERS: Final = 200
+_RARE_WORD: Final = len(GRADES)
+"""What is less sure than any grade of a name."""
+Place = tuple[int, int]
+"""The first word of a place in a question, and how many words it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +77,7 @@ class Mention:
     Args:
         at: Its first word.
         size: How many words it has.
-        evidence: Of which sort, the surest first.
+        grade: How the words there are the name of the document: of :data:`.GRADES`, or a rare word.
         ref: The document.
         edge: The row of the link whose tag is the name, -1 for none.
         name: The whole name of the document, where the place has a short one or one with a slip.
@@ -93,7 +85,7 @@ class Mention:
 
     at: int
     size: int
-    evidence: int
+    grade: int
     ref: int
     edge: int = -1
     name: str = ""
@@ -130,64 +122,61 @@ class QuestionNames:
             min(map(self.rare.get, terms, repeat(RARE + 1)), default=RARE + 1) for terms in self.terms
         ]
         self._naming = [at for at, count in enumerate(self.rarest) if count <= cap]
-        self._bare = [word.removesuffix("'s") for word in self.words]
+        self._bare = tuple(word.removesuffix("'s") for word in self.words)
         self.unknown = [at for at, terms in enumerate(self.terms) if terms and set(terms) <= {*unknown}]
         self.places = _find_spellings(self.words)
 
     def find_mentions(self, ref: int, document: plans.StoredDocument) -> Iterator[Mention]:
         """Yield the places that may name a document."""
-        names = {document.id, get_last_id_part(document.id), *list_given_names(document.metadata)}
-        for words in set(map(tokenize, names)):
-            places = self.places.get(" ".join(words))
-            if places and any(map(_may_name, words)):
-                for at, size in places:
-                    yield Mention(at, size, _BY_NAME, ref)
+        for name in {document.id, get_last_id_part(document.id), *list_given_names(document.metadata)}:
+            own = Spelling.of(name)
+            for grade, words in enumerate((own.words, *own.cores[:1]), NAME):
+                places = self.places.get(words) if grade == NAME or len(words) > 1 else ()
+                if places and any(map(_may_name, words)):
+                    yield from (Mention(*place, grade, ref) for place in places)
         leading = tokenize(document.text[:LEADING])[:MAX_NAME_WORDS]
         for length in range(len(leading), 0, -1):
-            if places := self.places.get(" ".join(leading[:length])):
+            if places := self.places.get(leading[:length]):
                 for at, size in places:
                     named = size - self.terms[at : at + size].count(())
                     # Words stand together by chance unless they are many, or one is rare.
                     if named >= SURE_NAME_WORDS or min(self.rarest[at : at + size]) <= RARE:
-                        yield Mention(at, size, _BY_LEADING_WORDS, ref)
+                        yield Mention(at, size, LEADING_WORDS, ref)
                 break
         if self._partial:
-            yield from self._find_leading_short_name(ref, document.text, leading)
-            yield from self._find_parts_of_names(ref, document)
+            yield from self._find_partial_names(ref, document, leading)
         if self._naming:
             yield from self._find_rare_words(ref, document.text)
+
+    def _find_partial_names(
+        self, ref: int, document: plans.StoredDocument, leading: Words
+    ) -> Iterator[Mention]:
+        for name in list_given_names(document.metadata):
+            yield from self._find_unsure(ref, name, Spelling.of(name).words, document.text)
+            yield from self._find_unsure(ref, name, _drop_first_word(name), document.text, part=True)
+        if is_abbreviated(document.text):
+            ends = range(len(leading), 2, -1)
+            short = next((leading[1:end] for end in ends if leading[1:end] in self.places), ())
+            yield from self._find_unsure(ref, " ".join(short), short, document.text, part=True)
+
+    def _find_unsure(
+        self, ref: int, name: str, words: Words, text: str, *, part: bool = False
+    ) -> Iterator[Mention]:
+        """Yield the places of words with a slip, and of all of them if they are a part of a name."""
+        slips = self._find_slips(words)
+        whole = [place for place in self.places.get(words, ()) if self._may_be_whole(place)] if part else []
+        terms = extract_terms(" ".join(words)) if whole or slips else ()
+        if terms and _is_written_as_name(f"{name}\n{text}", terms):
+            yield from (Mention(*place, SLIP, ref, name=name) for place in slips)
+            if len(terms) > 1:
+                yield from (Mention(*place, PART, ref, name=name) for place in whole)
 
     def _find_rare_words(self, ref: int, text: str) -> Iterator[Mention]:
         there = frozenset(extract_terms(text))
         for at in self._naming:
             terms = self.terms[at]
             if there.issuperset(terms) and _is_written_as_name(text, terms):
-                yield Mention(at, 1, _BY_RARE_WORD, ref)
-
-    def _find_leading_short_name(self, ref: int, text: str, leading: Sequence[str]) -> Iterator[Mention]:
-        for size in range(len(leading) - 1, 1, -1) if is_abbreviated(text) else ():
-            name = " ".join(leading[1 : size + 1])
-            places = [place for place in self.places.get(name, ()) if self._may_be_whole(place)]
-            terms = extract_terms(name) if places and leading[1] not in STOP_WORDS else ()
-            if len(terms) > 1 and _is_written_as_name(text, terms):
-                yield from (Mention(*place, _BY_SHORT_NAME, ref, name=name) for place in places)
-                break
-
-    def _find_parts_of_names(self, ref: int, document: plans.StoredDocument) -> Iterator[Mention]:
-        """Yield the places of names without their first words, and of names with a slip."""
-        for name in list_given_names(document.metadata):
-            whole, *short = list_short_names(name) or [()]
-            for words in (whole, *short):
-                exact = () if words is whole else self.places.get(" ".join(words), ())
-                exact = [place for place in exact if self._may_be_whole(place)]
-                slips = self._find_slips(words)
-                terms = extract_terms(" ".join(words)) if exact or slips else ()
-                if terms and _is_written_as_name(f"{name}\n{document.text}", terms):
-                    yield from (Mention(*place, _BY_SLIP, ref, name=name) for place in slips)
-                elif not ARTICLES.issuperset(whole[: -len(words)]):
-                    continue
-                if len(terms) > 1:
-                    yield from (Mention(*place, _BY_SHORT_NAME, ref, name=name) for place in exact)
+                yield Mention(at, 1, _RARE_WORD, ref)
 
     def _may_be_whole(self, place: tuple[int, int]) -> bool:
         """Say whether the words there may be all of a name, in a question that writes names with capitals.
@@ -200,17 +189,11 @@ class QuestionNames:
         longer = at > 1 and self._capital[at - 1] and bool(self.terms[at - 1])
         return not longer and all(self._capital[i] or not self.terms[i] for i in range(at, at + size))
 
-    def _find_slips(self, name: Sequence[str]) -> list[tuple[int, int]]:
+    def _find_slips(self, name: Words) -> list[Place]:
         """Return the places of a name one of whose words is spelt as no document has it, one letter off."""
-        places = []
-        for at in self.unknown:
-            for index, word in enumerate(name):
-                first = at - index
-                there = self._bare[first : first + len(name)] if first >= 0 else []
-                meant = [*there[:index], word, *there[index + 1 :]]
-                if meant == list(name) and is_slip(self._bare[at], word, alone=len(name) == 1):
-                    places.append((first, len(name)))
-        return places
+        size = len(name)
+        firsts = (first for at in self.unknown for first in range(max(0, at - size + 1), at + 1))
+        return [(first, size) for first in firsts if is_near_miss(self._bare[first : first + size], name)]
 
 
 def find_named_documents(
@@ -260,7 +243,7 @@ def find_named_documents(
         for ref, document in read.items():
             for mention in names.find_mentions(ref, document):
                 rarest = min(names.rarest[mention.at : mention.at + mention.size])
-                if (ref in share_words or mention.evidence == _BY_SLIP) and (rare is None or rarest <= rare):
+                if (ref in share_words or mention.grade == SLIP) and (rare is None or rarest <= rare):
                     mentions.append(mention)
     meant, unclear = _select_longest(mentions, taken, cap)
     for alike in unclear:
@@ -291,7 +274,7 @@ def find_named_documents(
         weight=np.array([chosen[ref][0] for ref in ordered], dtype=np.float32),
         edges=edges.take(rows),
     )
-    return named, any(mention.evidence != _BY_RARE_WORD for mention, _ in meant)
+    return named, any(mention.grade != _RARE_WORD for mention, _ in meant)
 
 
 def _find_tags(
@@ -301,19 +284,20 @@ def _find_tags(
 
     Returns the links from the query to them, the mentions, and the places of all names that documents have.
     """
-    tags = [(kind, name) for name in names.places for kind in kinds]
+    spellings = list(names.places)
+    tags = [(kind, " ".join(words)) for words in spellings for kind in kinds]
     hop = yield from follow_tags(
         tags, "in", vector=question.vector, take=cap, cap=cap, filter=question.seed_filter
     )
     taken: set[tuple[int, int]] = set()
     for source in hop.source[hop.size > 0].tolist():
-        taken.update(names.places[tags[source][1]])
+        taken.update(names.places[spellings[source // len(kinds)]])
     # Of equally rare names the first one makes the path.
     edges = hop.edges.take(np.argsort(hop.edges.source, kind="stable"))
     mentions = []
     for row, (source, target) in enumerate(zip(edges.source.tolist(), edges.target.tolist(), strict=True)):
-        for at, size in names.places[tags[source][1]]:
-            mentions.append(Mention(at, size, _BY_NAME, target, row))
+        for at, size in names.places[spellings[source // len(kinds)]]:
+            mentions.append(Mention(at, size, NAME, target, row))
     return leave_query(edges), mentions, taken
 
 
@@ -364,106 +348,52 @@ def _select_longest(
             continue
         free = at + size
         there = by_place[at, size]
-        surest = min((mention.evidence for mention in there), default=0)
-        chosen = {mention.ref: mention for mention in reversed(there) if mention.evidence == surest}
+        surest = min((mention.grade for mention in there), default=0)
+        chosen = {mention.ref: mention for mention in reversed(there) if mention.grade == surest}
         if len({mention.name for mention in chosen.values()}) > 1:
             unclear.append(list(chosen.values()))
         elif len(chosen) <= cap:
             share = min(SURE_NAME_WORDS, size) / SURE_NAME_WORDS / max(1, len(chosen))
-            own = OWN_NAME if surest != _BY_RARE_WORD else 1.0
+            own = OWN_NAME if surest != _RARE_WORD else 1.0
             selected += [
                 (mention, share if mention.edge >= 0 else share * own) for mention in chosen.values()
             ]
     return selected, unclear
 
 
-def list_choices(documents: Sequence[plans.StoredDocument], type_field: str = "type") -> str:
-    """List documents of which one may be meant, by id, name and type."""
-    shown = []
-    for document in documents[:MAX_CHOICES]:
-        own = document.metadata.get(type_field)
-        typed = [f"({own})"] if isinstance(own, str) and own else []
-        parts = [f"[{document.id}]", *list_given_names(document.metadata)[:1], *typed]
-        shown.append(" ".join(parts)[:MAX_CHOICE_CHARACTERS])
-    more = len(documents) - len(shown)
-    return escape_unprintable(", ".join(shown)) + (f" and {more} more" if more else "")
-
-
-def is_abbreviated(text: str) -> bool:
-    """Say whether a text begins with what may stand before a name."""
-    return _ABBREVIATION.match(text) is not None
-
-
-def list_given_names(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the names that a document has in its metadata, as written: its innermost heading, title, …."""
-    headings = metadata.get("headings")
-    values = headings[-1:] if isinstance(headings, list) else []
-    for field in filter(metadata.__contains__, NAME_FIELDS):
-        value = metadata[field]
-        values += value if isinstance(value, list) else [value]
-    names: dict[str, None] = {}
-    for value in values:
-        if isinstance(value, str):
-            names[value] = None
-    return list(names)
-
-
 def _may_name(word: str) -> bool:
     return not (word.isdigit() or word in STOP_WORDS) or is_number(word)
 
 
-def list_short_names(name: str) -> list[tuple[str, ...]]:
-    """Return the words of a name, folded, and those without articles, and without one more word before them.
+def _drop_first_word(name: str) -> Words:
+    """Return the words of a name without articles and one word before them, such as "MV", or a number.
 
-    That is a word such as "MV", or a number. A small word or a year says that the rest is something else,
-    and so does a sign: "Sport in Hong Kong", "2018 Winter Olympics", "Anesthetize (Porcupine Tree)".
+    A small word or a year says that the rest is something else, and so does a sign: "Sport in Hong Kong",
+    "2018 Winter Olympics", "Anesthetize (Porcupine Tree)".
     """
     written = list(find_words(name))[:MAX_NAME_WORDS]
     words = tuple(fold(word[0]) for word in written)
     bare = next((at for at, word in enumerate(words) if word not in ARTICLES), len(words))
-    short = [words, words[bare:]] if 0 < bare < len(words) else [words]
-    if bare + 1 < len(words) and _may_name(words[bare]) and words[bare + 1] not in STOP_WORDS:
-        between = name[written[bare].end() : written[bare + 1].start()]
-        if is_number(words[bare]) or not between.strip(" .\u00a0"):
-            short.append(words[bare + 1 :])
-    return short
+    if bare + 1 >= len(words) or not _may_name(words[bare]) or words[bare + 1] in STOP_WORDS:
+        return ()
+    between = name[written[bare].end() : written[bare + 1].start()]
+    return words[bare + 1 :] if is_number(words[bare]) or not between.strip(" .\u00a0") else ()
 
 
-def is_slip(asked: str, word: str, *, alone: bool) -> bool:
-    """Say whether a word differs from another one by one letter: one more, one less, another, or two swapped.
-
-    Numbers have no slips, and the first letter is right.
-
-    Args:
-        asked: The word of a question.
-        word: The word of a name.
-        alone: Whether it is the whole name.
-    """
-    short, long = sorted((asked, word), key=len)
-    if len(short) < (_SHORTEST_LONE_SLIP if alone else _SHORTEST_SLIP) or not (
-        asked.isalpha() and word.isalpha()
-    ):
-        return False
-    at = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    if not at or asked == word:
-        return False
-    if len(short) < len(long):
-        return short[at:] == long[at + 1 :]
-    swapped = short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]
-    return swapped or short[at + 1 :] == long[at + 1 :]
-
-
-def _find_spellings(words: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+def _find_spellings(words: Words) -> dict[Words, list[Place]]:
     """Return the places of all names that words may spell, also as a possessive or a plural of several."""
-    places: dict[str, list[tuple[int, int]]] = {}
+    places: dict[Words, list[Place]] = {}
+    unaccented = remove_accents("\n".join(words)).split("\n")
+    plain = tuple([word.removesuffix("'s") for word in unaccented])
+    bare = tuple(map(strip_word, unaccented))
     for at in range(len(words)):
         for size in range(min(MAX_NAME_WORDS, len(words) - at), 0, -1):
-            name = " ".join(words[at : at + size])
-            places.setdefault(name, []).append((at, size))
-            if name.endswith("'s"):
-                places.setdefault(name.removesuffix("'s"), []).append((at, size))
-            elif size > 1 and name.endswith("s") and not name.endswith("ss"):
-                places.setdefault(name.removesuffix("s"), []).append((at, size))
+            end = at + size
+            forms = [words[at:end], (*words[at : end - 1], plain[end - 1]), plain[at:end]]
+            if size > 1:
+                forms += [(*words[at : end - 1], bare[end - 1]), bare[at:end]]
+            for form in dict.fromkeys(forms):
+                places.setdefault(form, []).append((at, size))
     return places
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from linkstore.core.arrays import Floats, Ints
-from linkstore.core.links import LINKS_KEY, Link, parse_links
+from linkstore.core.links import LINKS_KEY, Link, merge_links, parse_links
 from linkstore.core.plans import Documents, Find, Ids, Plan, Side, Tags, Vectors, ask
 from linkstore.strategies.traversal import follow_links
 
@@ -46,14 +46,21 @@ class Neighbours:
     incoming: tuple[Neighbour, ...]
 
 
-def find_neighbours(id: str) -> Plan[Neighbours | None]:
-    """Return the neighbours of the document with this id, or None if there is no such document."""
-    candidates = yield from ask(Find(ids=(id,)))
+def find_neighbours(id: str, *others: str) -> Plan[Neighbours | None]:
+    """Return the neighbours of the document with this id, or None if there is no such document.
+
+    With the ids of others, such as the other chunks of a page, all of them are taken for one document.
+    """
+    candidates = yield from ask(Find(ids=(id, *others)))
     if not len(candidates.refs):
         return None
     documents = yield from ask(Documents(refs=candidates.refs))
     vectors = yield from ask(Vectors(refs=candidates.refs))
-    own = parse_links({LINKS_KEY: documents[0].metadata.get(LINKS_KEY)}, id)
+    own = merge_links(
+        link
+        for document in documents
+        for link in parse_links({LINKS_KEY: document.metadata.get(LINKS_KEY)}, document.id)
+    )
     outgoing = yield from _find_side(
         candidates.refs, vectors[0], "out", [link for link in own if link.leads_out]
     )
@@ -75,7 +82,9 @@ def _find_side(refs: Ints, vector: Floats, leave: Side, own: list[Link]) -> Plan
     large = {tags[at] for at in np.flatnonzero(hop.reached.sizes > MAX_SHOWN_MEMBERS).tolist()}
     return tuple(
         Neighbour(
-            link=link, ids=tuple(ids.get((link.kind, link.tag), ())), more=(link.kind, link.tag) in large
+            link=link,
+            ids=tuple(dict.fromkeys(ids.get((link.kind, link.tag), ()))),
+            more=(link.kind, link.tag) in large,
         )
         for link in own
     )

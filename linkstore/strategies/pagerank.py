@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstore.core.arguments import omit_none, require_at_least, require_within
-from linkstore.core.arrays import Floats, Ints, find_positions, is_member
+from linkstore.core.arrays import Floats, Ints, find_positions, is_member, mark_first, sort_integers
 from linkstore.core.calls import Operation
 from linkstore.core.hits import Hits
 from linkstore.core.plans import Plan, number_equals, rank_refs
@@ -35,7 +35,7 @@ from linkstore.strategies.first_stage import (
     find_question_targets,
     run_first_stage,
 )
-from linkstore.strategies.names import NAMING_KINDS
+from linkstore.strategies.resolver import NAMING_KINDS
 from linkstore.strategies.results import find_pages, make_best_hits, report_none_found
 from linkstore.strategies.traversal import (
     NO_EDGES,
@@ -122,15 +122,15 @@ def compute_pagerank(
     """
     count = len(teleport)
     jump = teleport / np.sort(teleport).sum()
-    order = np.lexsort((weight, source))
-    source, target, weight = source[order], target[order], weight[order]
-    leaving = np.bincount(source, weight, minlength=count)
-    share = weight / leaving[source] if len(source) else weight
-    stuck = leaving == 0
+    order = np.argsort(weight)
+    leaving = np.bincount(source[order], weight[order], minlength=count)
+    share = weight / leaving[source]
+    stuck = np.flatnonzero(leaving == 0)
     jumped = (1 - damping) * SHARES * jump
     at: Doubles = np.rint(SHARES * jump)
     for _ in range(rounds):
-        followed = np.bincount(target, np.rint(share * at[source]), minlength=count)
+        moved = share * at[source]
+        followed = np.bincount(target, np.rint(moved, out=moved), minlength=count)
         at = np.rint(jumped + damping * (followed + at[stuck].sum() * jump))
     return at / SHARES
 
@@ -157,11 +157,10 @@ def weigh_both_ways(trail: Trail, edges: Edges, backward: float) -> tuple[Ints, 
     weight = np.concatenate(
         (weight * np.where(forward, 1.0, backward), weight * np.where(forward, backward, 1.0))
     )
-    order = np.lexsort((-weight, target, source))
-    source, target, weight = source[order], target[order], weight[order]
-    new = np.ones(len(source), dtype=np.bool_)
-    new[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
-    return source[new], target[new], weight[new]
+    count = len(trail)
+    order, pairs = sort_integers(source * count + target, count * count)
+    first = np.flatnonzero(mark_first(pairs))
+    return pairs[first] // count, pairs[first] % count, np.maximum.reduceat(weight[order], first)
 
 
 def sum_page_evidence(pages: Ints, matches: Floats) -> Floats:
@@ -269,9 +268,8 @@ class PageRank(Traversing):
         yield from find_doubt(trail, stage, question, self, meant)
         if not len(documents):
             return report_none_found(trail, question, pool, self, stage.highest)
-        seeds = documents.refs[
-            (yield from rank_refs(documents.refs, stage.scores_of(documents), self.start_k))
-        ]
+        first = stage.scores(documents.refs, documents.similarity)
+        seeds = documents.refs[(yield from rank_refs(documents.refs, first, self.start_k))]
         starting = is_member(documents.refs, np.concatenate((seeds, own.refs)))
         frontier = trail.add((yield from limit_nodes(trail, documents.take(starting), 0, self)))
         hops = [NO_EDGES]
@@ -311,8 +309,10 @@ class PageRank(Traversing):
         Seeds have a share by match and rank, other starts by how surely they are named.
         """
         teleport = matches.astype(np.float64) ** SHARPNESS
-        for rank, ref in enumerate(seeds.tolist()):
-            teleport[trail.refs == ref] *= DECAY**rank
+        place = np.argsort(trail.refs)
+        at = find_positions(seeds, trail.refs[place])
+        decay = np.array(list(map(DECAY.__pow__, range(len(seeds)))))
+        teleport[place[at[at >= 0]]] *= decay[at >= 0]
         teleport[~is_member(trail.refs, np.concatenate((seeds, own.refs)))] = 0
         by_ref = np.argsort(own.refs)
         at = find_positions(trail.refs, own.refs[by_ref])

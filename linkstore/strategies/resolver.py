@@ -8,41 +8,57 @@ words, and if none of them is called so, by reading all documents of the type, i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from operator import attrgetter
 from string import ascii_lowercase
-from typing import Final
+from typing import Any, Final
 from unicodedata import combining, normalize
 
 import numpy as np
 
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints, sort_unique
+from linkstore.core.display import escape_unprintable
 from linkstore.core.documents import is_storable
 from linkstore.core.filters import EVERYTHING, Condition, parse_filter
-from linkstore.core.lexical import extract_terms, get_last_id_part, is_number
+from linkstore.core.lexical import OTHER_NAME_FIELDS, extract_terms, get_last_id_part, is_number
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.plans import Plan, StoredDocument
 from linkstore.core.text import STOP_WORDS, is_unicode, tokenize
 from linkstore.errors import CapabilityError, FilterError
-from linkstore.strategies.names import (
-    ARTICLES,
-    LEADING,
-    MAX_NAME_WORDS,
-    NAMING_KINDS,
-    is_abbreviated,
-    is_slip,
-    list_given_names,
-)
 from linkstore.strategies.traversal import NO_REFS, follow_tags
+
+NAMING_KINDS: Final = ("mention", "heading")
+"""Kinds of links by which texts and questions lead to what they name: documents and sections."""
+NAME_FIELDS: Final = ("title", *OTHER_NAME_FIELDS)
+"""Metadata fields that hold a name of a document, or a list of names."""
+MAX_NAME_WORDS: Final = 12
+"""How many words of a query a name may have."""
+LEADING: Final = 300
+"""Characters of a text that are looked at for the name that it begins with."""
+ARTICLES: Final = frozenset(
+    {"a", "an", "the", "das", "dem", "den", "der", "des", "die", "ein", "eine", "de", "een", "het"}
+    | {"el", "la", "las", "los", "le", "les", "un", "une", "una", "gli", "i", "il", "lo"}
+)
+"""Words before a name that people leave out, or add."""
+MAX_CHOICES: Final = 5
+"""How many documents are listed of which one may be meant."""
+MAX_CHOICE_CHARACTERS: Final = 200
+_ABBREVIATION: Final = re.compile(r"\W*(?:[^\W\d_a-z]{2,4}|[^\W\d_a-z][a-z]{0,3}\.)\s")
+"""What may stand before a name at the beginning of a text, as "MV" and "Dr." do."""
+_SHORTEST_SLIP: Final = 4
+_SHORTEST_LONE_SLIP: Final = 6
+"""A shorter word is no slip of a name that has several words, or of one that has not."""
 
 GRADES: Final = (
     "id",
     "name",
     "name but for an article, a plural, a title or the type beside it",
     "first words of its text",
-    "part of its name",
+    "part of its name, or a number in its metadata",
     "words of its name in another order, or initials",
     "its name with other words",
     "acronym of its name",
@@ -50,7 +66,7 @@ GRADES: Final = (
     "some words of its name",
 )
 """How a name can be that of a document, the surest first."""
-_ID, _NAME, _NEAR_NAME, _LEADING_WORDS, _PART, _WORDS, _AROUND, _ACRONYM, _SLIP, _SOME = range(len(GRADES))
+_ID, NAME, NEAR_NAME, LEADING_WORDS, PART, _WORDS, _AROUND, _ACRONYM, SLIP, _SOME = range(len(GRADES))
 MAX_MATCHES: Final = 50
 """How many documents with the rarest word of a name are read to see whether they are called so."""
 MAX_SCANNED: Final = 1_000
@@ -63,6 +79,8 @@ _JOINING: Final = ARTICLES | {"and", "of", "for", "und", "y", "et"}
 _LONGEST_ACRONYM: Final = 8
 _NUMBERED: Final = re.compile(r"[^\W\d_]+(\d{5,})")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_RUN: Final = re.compile(r"\d+|[^\d_]+")
+_YEAR: Final = re.compile(r"1[5-9]\d\d|20\d\d")
 _NO_PLURALS: Final = ("ss", "is", "us", "os", "as")
 Words = tuple[str, ...]
 
@@ -82,9 +100,17 @@ class Resolution:
     grade: str = ""
 
     @property
-    def ambiguous(self) -> bool:
-        """Whether several documents have just this id or name."""
-        return self.grade in GRADES[: _NEAR_NAME + 1] and len(self.candidates) > 1
+    def alike(self) -> bool:
+        """Whether the candidates have only something like the name in theirs."""
+        return self.grade in (GRADES[_AROUND], GRADES[_SOME])
+
+    def explain(self, name: str, remedy: str, type_field: str = "type") -> str:
+        """Say why a name means no document: it may mean several, or none has it, and what to do then."""
+        none = f"no document has the id or name {name[:200]!r}; "
+        if not self.candidates:
+            return f"{none}{remedy}"
+        what = f"{none}something like it have" if self.alike else f"{name[:200]!r} may mean"
+        return f"{what} {list_choices(self.candidates, type_field)}; name one by its id"
 
 
 def resolve_name(
@@ -106,15 +132,34 @@ def resolve_name(
     asked = _Name(bare, type_field)
     documents, complete = yield from _find_by_words(asked, filter)
     best = _choose_best(asked, documents)
-    if not best or best[0] >= _PART:
+    if not best or best[0] >= PART:
         everything, whole = yield from _read_all(vector, filter)
         if whole:
             best, complete = _choose_best(asked, everything), True
     if not best:
         return Resolution()
-    if complete or best[0] <= _NEAR_NAME:
+    if complete or best[0] <= NEAR_NAME:
         return _make_resolution(*best)
     return Resolution(candidates=tuple(best[1][:MAX_CANDIDATES]), grade=GRADES[best[0]])
+
+
+def compare_names(names: Iterable[str], others: Iterable[str]) -> str:
+    """Return the surest grade in which some names are others, either way; "" if they at most share words."""
+    pairs = [pair for name in names for other in others for pair in ((name, other), (other, name))]
+    grades = (_Name(name, "").grade_name(other, Spelling.of(other), ()) for name, other in pairs)
+    best = min((grade for grade in grades if grade is not None), default=_SOME)
+    return GRADES[best] if best != _SOME else ""
+
+
+def list_keys(name: str) -> Iterator[str]:
+    """Yield what a name has in common with names like it: words, words but for a letter, initials."""
+    spelling = Spelling.of(name)
+    yield from ("".join(spelling.words), *_list_initials(spelling.words))
+    for word in dict.fromkeys(chain.from_iterable(spelling.cores)):
+        yield word
+        yield from (
+            word[:at] + word[at + 1 :] for at in range(len(word) if len(word) >= _SHORTEST_SLIP else 0)
+        )
 
 
 Best = tuple[int, list[StoredDocument]]
@@ -209,7 +254,7 @@ def _choose_best(asked: _Name, documents: Sequence[StoredDocument]) -> Best | No
 
 
 @dataclass(frozen=True, slots=True)
-class _Spelling:
+class Spelling:
     """The words of a name: as they are, and in forms in which names are nearly the same.
 
     Args:
@@ -222,15 +267,13 @@ class _Spelling:
     cores: tuple[Words, ...]
 
     @classmethod
-    def of(cls, text: str) -> _Spelling:
+    @lru_cache(maxsize=8192)
+    def of(cls, text: str) -> Spelling:
         """Return the spelling of a name."""
-        plain = text
-        if not text.isascii():
-            plain = "".join(letter for letter in normalize("NFKD", text) if not combining(letter))
-        words = tokenize(plain)[: 2 * MAX_NAME_WORDS]
-        cores = [_strip(words)]
-        if len(words) > 1 and is_abbreviated(text):
-            cores.append(_strip(words[1:]))
+        words = tokenize(remove_accents(text))[: 2 * MAX_NAME_WORDS]
+        cores = [_strip_words(words)]
+        if is_abbreviated(text) and _may_be_alone(words[1:]):
+            cores.append(_strip_words(words[1:]))
         if len(words) == 1 and (numbered := _NUMBERED.fullmatch(words[0])):
             cores.append((numbered[1],))
         return cls(words, tuple(core for core in cores if core))
@@ -254,8 +297,10 @@ class _Name:
     def __init__(self, text: str, type_field: str) -> None:
         self.text = text
         self._type_field = type_field
-        self._spelling = _Spelling.of(text)
+        self._spelling = Spelling.of(text)
         self.words = self._spelling.words
+        digits = any(map(str.isdigit, text))
+        self._numbered = digits and any(word.isalpha() or is_number(word) for word in self.words)
         self._letters = "".join(self.words) if len(text) <= _LONGEST_ACRONYM and " " not in text else ""
         self._initials = _list_initials(self.words)
 
@@ -268,49 +313,95 @@ class _Name:
     @property
     def terms(self) -> tuple[str, ...]:
         """The words by which documents are found."""
-        written = (word for words in (self.words, *self._spelling.cores[1:]) for word in words)
-        return tuple(dict.fromkeys(extract_terms(" ".join(written))))
+        joined = "".join(self.words) if any(map(str.isdigit, self.text)) else ""
+        written = (word for words in (self.words, *self._spelling.cores) for word in words)
+        return tuple(dict.fromkeys(extract_terms(" ".join((*written, joined)))))
 
     def grade(self, document: StoredDocument) -> int | None:
         """Return the surest grade in which a document matches, or None if it does not."""
         own, last = document.metadata.get(self._type_field), get_last_id_part(document.id)
-        kind = _strip(tokenize(_CAMEL.sub(" ", own).replace("_", " "))) if isinstance(own, str) else ()
+        kind = _strip_words(tokenize(_CAMEL.sub(" ", own).replace("_", " "))) if isinstance(own, str) else ()
         named = [*list_given_names(document.metadata), *_list_tags(document)]
-        grades = [self._grade_name(name, _Spelling.of(name), kind) for name in (document.id, last, *named)]
+        grades = [self.grade_name(name, Spelling.of(name), kind) for name in (document.id, last, *named)]
         if last.isdigit() and not is_number(last) and last != document.id and last == self.text:
-            grades = [_PART]  # a short number is in many names
+            grades = [PART]  # a short number is in many names
+        if self._numbered and self._is_in_metadata(document):
+            grades.append(PART)
         if self._begins(document.text):
-            grades.append(_PART if named else _LEADING_WORDS)
+            grades.append(PART if named else LEADING_WORDS)
         return min((grade for grade in grades if grade is not None), default=None)
 
-    def _grade_name(self, name: str, own: _Spelling, kind: Words) -> int | None:
+    def grade_name(self, name: str, own: Spelling, kind: Words) -> int | None:
+        """Return the grade in which a name of a document matches, or None if it does not."""
         if not own.cores or not self._spelling.cores:
             return None
         asked, core = self._spelling, self._spelling.cores[0]
         if own.words == asked.words:
-            return _NAME
+            return NAME
         if not {*asked.cores, *asked.drop(kind)}.isdisjoint(own.cores):
-            return _NEAR_NAME
-        if _has_part(own.cores[0], core):
-            return _PART
+            return NEAR_NAME
+        if has_part(own.cores[0], core):
+            return PART
         if _are_among(core, own.cores[0]) or _are_initials(core, own.cores[0]):
             return _WORDS
-        if any(_has_part(core, part) or _are_among(part, core) for part in own.cores):
+        if any(has_part(core, part) or _are_among(part, core) for part in own.cores):
             return _AROUND
         if self._letters and self._letters in _list_initials(own.words):
             return _ACRONYM if self.text.isupper() else _SOME
         if len(own.words) == 1 and name.isupper() and own.words[0] in self._initials:
             return _ACRONYM
-        if _is_near_miss(asked.words, own.words) or _is_near_miss(core, own.cores[0]):
-            return _SLIP
+        if is_near_miss(asked.words, own.words) or is_near_miss(core, own.cores[0]):
+            return SLIP
         return _SOME if _share_half(core, own.cores[-1]) else None
 
+    def _is_in_metadata(self, document: StoredDocument) -> bool:
+        """Say whether a document has this number in a field that holds no names."""
+        values = (value for value in document.metadata.values() if isinstance(value, str))
+        numbers = (value for value in values if any(map(str.isdigit, value)))
+        return any(Spelling.of(number).cores[:1] == self._spelling.cores[:1] for number in numbers)
+
     def _begins(self, text: str) -> bool:
-        leading = _Spelling.of(text[:LEADING]).words
+        leading = Spelling.of(text[:LEADING]).words
         return any(
             bool(self.words) and leading[start : start + len(self.words)] == self.words
             for start in range(1 + is_abbreviated(text))
         )
+
+
+def list_choices(documents: Sequence[plans.StoredDocument], type_field: str = "type") -> str:
+    """List documents of which one may be meant, by id, name and type."""
+    shown = []
+    for document in documents[:MAX_CHOICES]:
+        own = document.metadata.get(type_field)
+        typed = [f"({own})"] if isinstance(own, str) and own else []
+        parts = [f"[{document.id}]", *list_given_names(document.metadata)[:1], *typed]
+        shown.append(" ".join(parts)[:MAX_CHOICE_CHARACTERS])
+    more = len(documents) - len(shown)
+    return escape_unprintable(", ".join(shown)) + (f" and {more} more" if more else "")
+
+
+def is_abbreviated(text: str) -> bool:
+    """Say whether a text begins with what may stand before a name."""
+    return _ABBREVIATION.match(text) is not None
+
+
+def list_given_names(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the names that a document has in its metadata, as written: its innermost heading, title, …."""
+    headings = metadata.get("headings")
+    values = headings[-1:] if isinstance(headings, list) else []
+    for field in filter(metadata.__contains__, NAME_FIELDS):
+        value = metadata[field]
+        values += value if isinstance(value, list) else [value]
+    names: dict[str, None] = {}
+    for value in values:
+        if isinstance(value, str):
+            names[value] = None
+    return list(names)
+
+
+def _may_be_alone(words: Sequence[str]) -> bool:
+    """Say whether words are a name without what stands before them: no small number, and no year."""
+    return len(words) > 1 or any(not word.isdigit() or is_number(word) for word in words)
 
 
 def _list_tags(document: StoredDocument) -> list[str]:
@@ -319,15 +410,26 @@ def _list_tags(document: StoredDocument) -> list[str]:
     return [link["tag"] for link in links if link["kind"] in NAMING_KINDS and link["direction"] != "out"]
 
 
-def _strip(words: Words) -> Words:
-    """Return the words without articles before them, "and", possessives, apostrophes and plurals."""
-    kept = [_make_singular(word.removesuffix("'s").replace("'", "")) for word in words if word != "and"]
-    while len(kept) > 1 and kept[0] in ARTICLES:
+def remove_accents(text: str) -> str:
+    """Return letters without their accents."""
+    if text.isascii():
+        return text
+    return "".join(letter for letter in normalize("NFKD", text) if not combining(letter))
+
+
+def _strip_words(words: Words) -> Words:
+    """Return the words without articles, "and", endings and zeros before numbers; "za354" is two words."""
+    kept = [
+        run.lstrip("0") or run for word in words if word != "and" for run in _RUN.findall(strip_word(word))
+    ]
+    while len(kept) > 1 and kept[0] in ARTICLES and _may_be_alone(kept[1:]):
         del kept[0]
-    return tuple(filter(None, kept))
+    return tuple(kept)
 
 
-def _make_singular(word: str) -> str:
+def strip_word(word: str) -> str:
+    """Return a word without the ending of a possessive or plural, and without apostrophes."""
+    word = word.removesuffix("'s").replace("'", "")
     if word[:-1].isdigit() and word.endswith("s"):
         return word[:-1]
     if len(word) <= 3 or not word.endswith("s") or word.endswith(_NO_PLURALS):
@@ -335,14 +437,24 @@ def _make_singular(word: str) -> str:
     return f"{word[:-3]}y" if word.endswith("ies") else word[:-1]
 
 
-def _has_part(name: Words, part: Words) -> bool:
+def has_part(name: Words, part: Words) -> bool:
     """Say whether words stand together in a name."""
     return any(name[at : at + len(part)] == part for at in range(len(name) - len(part) + 1))
 
 
 def _are_among(asked: Words, name: Words) -> bool:
-    """Say whether a name has all of several words, in any order."""
-    return len(asked) > 1 and min(map(len, asked)) > 1 and set(asked) <= set(name)
+    """Say whether a name has all of several words, in any order but for numbers other than years."""
+    asked = tuple(word for word in asked if word not in STOP_WORDS)
+    if (
+        len(asked) < 2
+        or not set(asked) <= set(name)
+        or any(len(word) < 2 and word.isalpha() for word in asked)
+    ):
+        return False
+    numbers, own = (
+        [word for word in words if word.isdigit() and not _YEAR.fullmatch(word)] for words in (asked, name)
+    )
+    return not numbers or numbers == own
 
 
 def _are_initials(asked: Words, name: Words) -> bool:
@@ -366,7 +478,7 @@ def _list_initials(words: Words) -> set[str]:
     return {"".join(word[0] for word in some) for some in (words, large) if len(some) > 1}
 
 
-def _is_near_miss(asked: Words, name: Words) -> bool:
+def is_near_miss(asked: Words, name: Words) -> bool:
     """Say whether words stand together in a name but for one letter of one word."""
     for start in range(len(name) - len(asked) + 1):
         part = name[start : start + len(asked)]
@@ -374,6 +486,30 @@ def _is_near_miss(asked: Words, name: Words) -> bool:
         if len(other) == 1 and is_slip(asked[other[0]], part[other[0]], alone=len(asked) == 1):
             return True
     return False
+
+
+def is_slip(asked: str, word: str, *, alone: bool) -> bool:
+    """Say whether a word differs from another one by one letter: one more, one less, another, or two swapped.
+
+    Numbers have no slips, and the first letter is right.
+
+    Args:
+        asked: The word of a question.
+        word: The word of a name.
+        alone: Whether it is the whole name.
+    """
+    short, long = sorted((asked, word), key=len)
+    if len(short) < (_SHORTEST_LONE_SLIP if alone else _SHORTEST_SLIP) or not (
+        asked.isalpha() and word.isalpha()
+    ):
+        return False
+    at = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if not at or asked == word:
+        return False
+    if len(short) < len(long):
+        return short[at:] == long[at + 1 :]
+    swapped = short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]
+    return swapped or short[at + 1 :] == long[at + 1 :]
 
 
 def _list_slips(word: str) -> list[str]:

@@ -8,29 +8,34 @@ document has the highest score, then the smallest id of that document, then the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import chain, count
-from typing import Any, Final, TypeVar
+from operator import attrgetter, itemgetter
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
-from langchain_core.documents import Document
 
 from linkstore.core import plans
 from linkstore.core.arguments import MAX_SETTING
 from linkstore.core.arrays import Floats, Ints, is_member, sort_unique
 from linkstore.core.display import format_count
+from linkstore.core.documents import make_document
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.hits import Hit, Hits, Path, PathStep
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import Plan, number_equals, rank_refs
 from linkstore.strategies.base import Question, Strategy, Traversing
-from linkstore.strategies.traversal import NO_EDGES, NO_REFS, QUERY, Edges, Trail
+from linkstore.strategies.traversal import QUERY, Edges, Trail
 
 RankedT = TypeVar("RankedT", plans.Candidates, plans.LexicalMatches)
 SECTION_KINDS: Final = frozenset({"section"})
 """The kind of link that names a chunk by its page and section: ``/guide#install``."""
 PAGE_LOOKUP_FACTOR: Final = 4
 """Pages are looked up for this many times ``k`` documents, then for this many times more, and so on."""
+
+_GET_PART: Final = itemgetter(1)
+_GET_SOURCE: Final = attrgetter("source")
+_PLAIN_FIELDS: Final = 3
+"""A stored link with no more fields has neither a label nor data."""
 
 Tag = tuple[str, str]
 LinkData = Mapping[str, Any] | None
@@ -172,13 +177,16 @@ def report_none_returned(trail: Trail, strategy: Strategy, wanted: str = "result
     return Hits(hits=(), cuts=tuple(trail.cuts), reason=reason, strategy=str(strategy))
 
 
-@dataclass(frozen=True, slots=True)
-class HitArrival:
-    """How a document was reached: from a position of the trail, by a kind and a tag."""
+class HitArrival(NamedTuple):
+    """How a document was reached: from a position of the trail, by a kind and a tag. The least one counts.
 
-    source: int
+    The id of the source is only there where several sources are equally good.
+    """
+
+    source_id: str
     kind: str
     tag: str
+    source: int
 
 
 def find_arrivals(trail: Trail, positions: Ints) -> Plan[dict[int, HitArrival]]:
@@ -187,27 +195,28 @@ def find_arrivals(trail: Trail, positions: Ints) -> Plan[dict[int, HitArrival]]:
     Plain seeds have no entry.
     """
     arrivals: dict[int, HitArrival] = {}
-    edges = Edges.concatenate(trail.edges or [NO_EDGES])
-    wanted = sort_unique(positions) if len(edges) else NO_REFS
-    while len(wanted):
-        leading = _select_best(trail, edges.take(is_member(edges.target, wanted)))
-        if not len(leading):
-            break
-        chosen = yield from _choose_arrivals(trail, leading)
-        arrivals.update(chosen)
-        sources = {arrival.source for arrival in chosen.values()} - arrivals.keys() - {QUERY}
-        wanted = np.array(sorted(sources), dtype=np.int64)
+    wanted = np.zeros(len(trail) + 1, dtype=np.bool_)  # the last one stands for -1, what is not in the trail
+    wanted[positions] = True
+    for edges in reversed(trail.edges):  # links lead to documents that were added later
+        rows = np.flatnonzero(wanted[edges.target])
+        if len(rows):
+            chosen = yield from _choose_arrivals(trail, edges.take(_select_best(trail, edges, rows)))
+            wanted[list(map(_GET_SOURCE, chosen.values()))] = True
+            wanted[QUERY] = False
+            arrivals |= chosen
     return arrivals
 
 
-def _select_best(trail: Trail, edges: Edges) -> Edges:
-    """Return the edges that give each target the highest weight, from the best scored document before."""
-    weight = edges.path_weight
-    score = np.where(edges.source == QUERY, np.float32(0), trail.score[edges.source])
-    order = np.lexsort((-score, -weight, edges.target))
-    target, weight, score = edges.target[order], weight[order], score[order]
+def _select_best(trail: Trail, edges: Edges, rows: Ints) -> Ints:
+    """Return the rows that give each target the highest weight, from the best scored document before."""
+    source, target = edges.source[rows], edges.target[rows]
+    weight = edges.strength[rows] * edges.weight[rows]
+    score = np.where(source == QUERY, np.float32(0), trail.score[source])
+    order = np.lexsort((-score, -weight, target))
+    target, weight, score = target[order], weight[order], score[order]
     first = np.searchsorted(target, target)
-    return edges.take(order[(weight == weight[first]) & (score == score[first])])
+    best: Ints = rows[order[(weight == weight[first]) & (score == score[first])]]
+    return best
 
 
 def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, HitArrival]]:
@@ -221,12 +230,12 @@ def _choose_arrivals(trail: Trail, edges: Edges) -> Plan[dict[int, HitArrival]]:
     tied = tied[tied != QUERY]
     source_ids: list[str] = (yield from plans.ask(plans.Ids(refs=trail.refs[tied]))) if len(tied) else []
     ids = dict(zip(tied.tolist(), source_ids, strict=True))
-    best: dict[int, tuple[str, Tag, int]] = {}
+    best: dict[int, HitArrival] = {}
     for position, source, tag in zip(edges.target.tolist(), edges.source.tolist(), tags, strict=True):
-        way = (ids.get(source, ""), tag, source)
-        if position not in best or way < best[position]:
-            best[position] = way
-    return {position: HitArrival(source, *tag) for position, (_, tag, source) in best.items()}
+        arrival = HitArrival(ids.get(source, ""), *tag, source)
+        if position not in best or arrival < best[position]:
+            best[position] = arrival
+    return best
 
 
 class LinkTexts:
@@ -238,36 +247,34 @@ class LinkTexts:
     """
 
     def __init__(self, documents: Mapping[int, plans.StoredDocument], question: Question) -> None:
-        self._documents = documents
-        self._condition = question.link_filter
-        labels = {(link.kind, link.tag): link.label for link in question.links if link.label}
-        data = _collect_data(question.links, EVERYTHING)
-        self._read: dict[int, tuple[Mapping[Tag, str], Mapping[Tag, LinkData]]] = {QUERY: (labels, data)}
+        self._labels: dict[tuple[int, Tag], str] = {}
+        self._data: dict[int, dict[Tag, LinkData]] = {}
+        for end, document in documents.items():
+            for link in document.metadata.get(LINKS_KEY) or ():
+                if len(link) > _PLAIN_FIELDS:
+                    if link.get("label"):
+                        self._labels.setdefault((end, (link["kind"], link["tag"])), link["label"])
+                    if link.get("data") and end not in self._data:
+                        links = parse_links(document.metadata)
+                        self._data[end] = _collect_data(links, question.link_filter)
+        if question.links:
+            own = ((link.kind, link.tag, link.label) for link in question.links)
+            self._labels |= {(QUERY, (kind, tag)): label for kind, tag, label in own if label}
+            self._data[QUERY] = _collect_data(question.links, EVERYTHING)
 
     def label(self, link: Tag, *ends: int) -> str | None:
         """Return the label of a link, as the first of its ends has it that has one."""
-        return next((label for end in ends if (label := self._read_links(end)[0].get(link))), None)
+        for end in ends:
+            if label := self._labels.get((end, link)):
+                return label
+        return None
 
     def data(self, link: Tag, *ends: int) -> LinkData:
         """Return the data of a link, as the first of its ends has it from which the link leads out."""
-        return next((data[link] for end in ends if link in (data := self._read_links(end)[1])), None)
-
-    def _read_links(self, position: int) -> tuple[Mapping[Tag, str], Mapping[Tag, LinkData]]:
-        """Return the labels and the data of a document's links."""
-        if position not in self._read:
-            metadata = self._documents[position].metadata
-            labels: dict[Tag, str] = {}
-            data: dict[Tag, LinkData] = {}
-            has_data = False
-            for link in metadata.get(LINKS_KEY) or ():
-                if link.get("label"):
-                    labels.setdefault((link["kind"], link["tag"]), link["label"])
-                if link.get("data"):
-                    has_data = True
-            if has_data:
-                data = _collect_data(parse_links({LINKS_KEY: metadata[LINKS_KEY]}), self._condition)
-            self._read[position] = labels, data
-        return self._read[position]
+        for end in ends:
+            if link in self._data.get(end, ()):
+                return self._data[end][link]
+        return None
 
 
 def _collect_data(links: Iterable[Link], condition: Condition) -> dict[Tag, LinkData]:
@@ -326,8 +333,8 @@ def make_hits(
             take from it.
     """
     arrivals = yield from find_arrivals(trail, positions)
-    paths = {position: _list_path(position, arrivals) for position in positions.tolist()}
-    involved = list(dict.fromkeys(chain.from_iterable(map(reversed, paths.values()))))
+    paths = _list_paths(positions, arrivals)
+    involved = list(dict.fromkeys(chain.from_iterable(paths)))
     stored = yield from plans.ask(plans.Documents(refs=trail.refs[involved]))
     documents = dict(zip(involved, stored, strict=True))
     texts = LinkTexts(documents, question)
@@ -337,19 +344,17 @@ def make_hits(
     similarity = trail.similarity[positions]
     if parts is None:
         parts = {"similarity": similarity, "links": scores - similarity}
-    shares = zip(*(column.tolist() for column in parts.values()), strict=True)
+    shares = zip(*map(np.ndarray.tolist, parts.values()), strict=True)
     hits = []
-    for at, score, alike, share in zip(
-        positions.tolist(), scores.tolist(), similarity.tolist(), shares, strict=True
-    ):
-        document, path = documents[at], paths[at]
+    for path, score, alike, share in zip(paths, scores.tolist(), similarity.tolist(), shares, strict=True):
+        document = documents[path[0]]
         hit = Hit(
-            document=Document(id=document.id, page_content=document.text, metadata=document.metadata),
+            document=make_document(document.id, document.text, document.metadata),
             score=score,
             similarity=alike,
             depth=len(path) - 1,
-            path=Path(tuple(map(steps.__getitem__, path))),
-            contributions={name: part for name, part in zip(parts, share, strict=True) if part},
+            path=Path(tuple(map(steps.__getitem__, reversed(path)))),
+            contributions=dict(filter(_GET_PART, zip(parts, share, strict=True))),
         )
         hits.append(hit)
     return Hits(
@@ -361,12 +366,15 @@ def make_hits(
     )
 
 
-def _list_path(position: int, arrivals: Mapping[int, HitArrival]) -> list[int]:
-    """Return the positions on the path to a position, from the start."""
-    path = [position]
-    while (arrival := arrivals.get(path[-1])) and arrival.source != QUERY:
-        path.append(arrival.source)
-    return path[::-1]
+def _list_paths(positions: Ints, arrivals: Mapping[int, HitArrival]) -> list[list[int]]:
+    """Return the positions on the path to each position, from there back to the start."""
+    paths = []
+    for position in positions.tolist():
+        path = [position]
+        while (arrival := arrivals.get(path[-1])) and arrival.source != QUERY:
+            path.append(arrival.source)
+        paths.append(path)
+    return paths
 
 
 def _make_step(

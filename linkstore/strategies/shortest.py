@@ -26,7 +26,6 @@ from linkstore.core.links import SUGGESTED
 from linkstore.core.plans import Plan
 from linkstore.errors import QueryError
 from linkstore.strategies.base import HOP_SIDES, Question
-from linkstore.strategies.names import list_choices
 from linkstore.strategies.resolver import resolve_name
 from linkstore.strategies.results import LinkTexts
 from linkstore.strategies.traversal import follow_links
@@ -41,6 +40,7 @@ class ShortestPathSettings:
 
     Args:
         vector: (d,) any unit vector.
+        type_field: The metadata field that holds types.
         k: How many paths.
         max_nodes: How many documents are looked at.
         hub_cap: Link groups with more documents are not followed.
@@ -48,6 +48,7 @@ class ShortestPathSettings:
     """
 
     vector: Floats
+    type_field: str
     k: int
     max_nodes: int
     hub_cap: int
@@ -77,11 +78,9 @@ def find_shortest_paths(start: str, end: str, settings: ShortestPathSettings) ->
     """
     ids: list[str] = []
     for name in (start, end):
-        resolution = yield from resolve_name(name, settings.vector)
+        resolution = yield from resolve_name(name, settings.vector, type_field=settings.type_field)
         if resolution.document is None:
-            choices = list_choices(resolution.candidates)
-            remedy = f"; it may mean {choices}; name one by its id" if choices else "; search for it"
-            raise QueryError(f"no document alone has the id or name {name[:200]!r}{remedy}")
+            raise QueryError(resolution.explain(name, "search for it", settings.type_field))
         ids.append(resolution.document.id)
     if ids[0] == ids[1]:
         raise QueryError(

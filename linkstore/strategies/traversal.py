@@ -22,13 +22,14 @@ from linkstore.core.arrays import (
     damp_similarity,
     find_positions,
     join_equal,
+    mark_first,
     sort_unique,
 )
 from linkstore.core.calls import observe_plan
 from linkstore.core.display import format_count
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.hits import Cut
-from linkstore.core.plans import Plan, Side, number_equals, rank_refs
+from linkstore.core.plans import Plan, Side, rank_refs, sort_by_group
 from linkstore.errors import StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
 
@@ -159,7 +160,7 @@ def follow_links(
     """
     tested = links if leave == "out" else EVERYTHING
     left = yield from plans.ask(plans.Groups(refs=refs, side=leave, kinds=kinds, links=tested))
-    weights = np.array([weigh(kind) for kind in left.kinds], dtype=np.float32)[left.kind]
+    weights = np.array(list(map(weigh, left.kinds)), dtype=np.float32)[left.kind]
     path = np.ones(len(refs), dtype=np.float32) if strength is None else strength
     rows = weights > 0
     hop = yield from follow_groups(
@@ -266,8 +267,8 @@ class FoundDocuments:
     def from_edges(cls, edges: Edges) -> FoundDocuments:
         """Return the documents that edges lead to, each once, with the weight of its best path, ascending."""
         weight = edges.path_weight
-        order = np.lexsort((-weight, edges.target))
-        best = order[number_equals(edges.target[order]) == 0]
+        order, keys = sort_by_group(edges.target, weight)
+        best = order[mark_first(keys >> 32)]
         return cls(
             refs=edges.target[best], similarity=edges.similarity[best], weight=weight[best], edges=edges
         )
@@ -294,7 +295,7 @@ class Trail:
         """Append documents, and return their positions in the trail.
 
         Args:
-            found: The documents reached. Of their edges, those are kept that lead to one of them.
+            found: The documents reached. Edges that lead elsewhere get the target -1.
             depth: The number of hops.
         """
         positions = np.arange(len(self.refs), len(self.refs) + len(found.refs))
@@ -303,11 +304,10 @@ class Trail:
         self.weight = np.concatenate((self.weight, found.weight))
         self.score = np.concatenate((self.score, found.score))
         self.depth = np.concatenate((self.depth, np.full(len(positions), depth)))
-        if len(found.edges):
+        if len(found) and len(found.edges):
             order = np.argsort(found.refs)
             at = find_positions(found.edges.target, found.refs[order])
-            leading = found.edges.take(at >= 0)
-            self.edges.append(replace(leading, target=positions[order[at[at >= 0]]]))
+            self.edges.append(replace(found.edges, target=np.where(at < 0, -1, positions[order[at]])))
         return positions
 
     def cut(self, reason: str, count: int, depth: int | None, detail: str) -> None:

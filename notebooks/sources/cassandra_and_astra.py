@@ -107,3 +107,5 @@ hits = store.search(QUESTION, strategy=links)
 for part in ("", "_texts", "_members", "_words", "_accesses", "_pages", "_settings"):  # leave nothing behind
     session.execute(f"DROP TABLE IF EXISTS {keyspace}.notebook{part}")
 show(hits, QUESTION)
+# %% [markdown]
+# The same search on Cassandra: to follow a link is to read one partition of `notebook_members`.

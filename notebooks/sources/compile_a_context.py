@@ -127,5 +127,7 @@ axes.set_xlabel("tokens of the context")
 axes.set_ylabel("contexts with clause, rate and base")
 axes.set_ylim(-0.03, 1.05)
 axes.spines[["top", "right"]].set_visible(False)
-axes.legend(frameon=False)
+axes.legend(frameon=False, loc="center right")
 plt.show()
+# %% [markdown]
+# From 100 tokens on, 100% of the compiled contexts have clause, rate and base, and none of those filled `by similarity`.

@@ -36,12 +36,8 @@ print(f"{summary.chunks} chunks;", dict(summary.links))
 # %% [markdown]
 # ## Ask it
 # %%
-from linkstore.strategies import Eager
-
 question = "What does the train pass through?"
-links = Eager(start_k=1, depth=1, kinds={"hyperlink": 1.0}, k=3)
-hits = store.search(question, strategy=links)
-for hit in hits:
+for hit in store.search(question, k=3):
     metadata = hit.document.metadata
     print(f"{hit.score:.2f}  {' > '.join(metadata['headings'])}  ({metadata['url']})")
     print("     ", hit.document.page_content.splitlines()[-1][:100], "…")
@@ -84,12 +80,14 @@ for page in summary.linked:
 # %% [markdown]
 # ## What was found, and how
 #
-# The answer to the second half of this question is on a page that names neither the tower nor the fair:
+# The page that answers this question does not name the tower:
 # %%
+from linkstore.cli.demo import QUESTION
 from linkstore.explorer import show
 
-question = "Who drew the tower that became the symbol of the fair, and what else did he save?"
-hits = store.search(question, strategy=Eager(start_k=2, depth=2, kinds={"hyperlink": 1.0}))
-print(next(hit.path for hit in hits if hit.document.id == "pike-place-market.html#saved"))
+hits = store.search(QUESTION, k=4)
+print(next(hit.path for hit in hits if hit.depth))
 store.close()
-show(hits, question)
+show(hits, QUESTION)
+# %% [markdown]
+# The link of `space-needle.html#location` led to `uptown.html`, and `/strike.html` is the one link that leads nowhere.

@@ -133,3 +133,5 @@ from linkstore.explorer import show
 store.links.accept([one for one, found in zip(suggested, right, strict=True) if found])
 shutil.rmtree(folder)
 show(store)
+# %% [markdown]
+# The first 9 suggestions of `suggest_links` are all hidden links; similarity alone finds 1 among as many.

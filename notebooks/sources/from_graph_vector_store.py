@@ -164,3 +164,5 @@ from linkstore.strategies import Eager
 hits = ours.search(question, strategy=Eager(start_k=3, depth=1))
 assert {hit.document.id for hit in hits} == {document.id for document in before.invoke(question)}
 show(hits, question)
+# %% [markdown]
+# The same documents as with graph-retriever, `needle`, `fair`, `monorail` and `uptown`, each with the path that led to it.

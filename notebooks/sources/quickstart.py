@@ -24,20 +24,15 @@ add_links(uptown, Link.incoming(kind="hyperlink", tag="/uptown"))
 store = LinkStore.open(":memory:")  # a path instead keeps it
 store.add_documents([needle, fair, train, uptown])
 # %% [markdown]
-# ## The same question, without and with links
+# ## The same question, by similarity and by default
 # %%
-from linkstore.strategies import Eager
+from linkstore.strategies import Similarity
 
 question = "Where do people eat near the Space Needle?"
-for depth in (0, 1):
-    hits = store.search(question, strategy=Eager(start_k=3, depth=depth))
-    print(f"depth {depth}:", *(hit.document.id for hit in hits))
+print("similarity:", *(hit.document.id for hit in store.search(question, strategy=Similarity(k=3))))
+print("default:   ", *(hit.document.id for hit in store.search(question, k=3)))
 # %% [markdown]
-# The page about Uptown has the answer, but does not mention the tower. The tower's page links to it. Each hit shows how
-# it was reached:
-# %%
-print(hits[-1].path)
-# %% [markdown]
+# The page about Uptown has the answer, but does not mention the tower. The tower's page links to it.
 # ## In LangChain
 #
 # The store is a LangChain `VectorStore`. The documents that its retriever returns have score, depth and path in their
@@ -60,11 +55,14 @@ with site() as folder:
     summary = index(city, FolderSource(folder))
 print(f"{summary.pages.added} pages, {summary.chunks} chunks, links: {dict(summary.links)}")
 # %% [markdown]
-# The same question of this site, by the default search. `show` shows what it found: the hits by page, and their graph.
-# Each column is one more link followed, and the words on the lines are those of the links. Point at a document to see its
-# links.
+# The same question of this site. `show` shows what the default search found: the hits by page, and their graph, with the
+# words of the links that were followed.
 # %%
 from linkstore.explorer import show
 
-hits = city.search(QUESTION)
+hits = city.search(QUESTION, k=4)
+for page in hits.by_page():
+    print(page.page, "←", page.hits[0].path[-1].label or "similar")
 show(hits, QUESTION)
+# %% [markdown]
+# `uptown.html` is third of the site's 15 pages, by the link “the neighbourhood around it”.

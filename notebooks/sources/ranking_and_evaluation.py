@@ -176,3 +176,6 @@ question = questions[0]
 hits = store.search(question.question, strategy=PageRank(start_k=1, k=3))
 print(*(f"{hit.document.id}: {hit.path}" for hit in hits), sep="\n")
 show(hits, question.question)
+# %% [markdown]
+# Where links say what belongs together, `pagerank` finds 100% of the answers and `similarity` 49%; where they are drawn by
+# lot, the verdict is “No difference shown”.

@@ -2,9 +2,9 @@
 # %% [markdown]
 # # Read with an agent
 #
-# A reader answers from the best passages of a search in one call where they suffice. Else it plans what is missing, searches,
-# follows links, keeps notes, and cites what it read. Here `first=0` leaves out the first call's passages, to show the reading. With `OPENAI_API_KEY` in the environment, a model of OpenAI decides; without it, a
-# scripted model does.
+# A reader answers from the best passages of a search in one call where they suffice. Else the model says what to search for or to
+# read, and is asked again; what it found out becomes notes. Here `first=1` shows the first call one passage alone, so that there is
+# something left to read. With `OPENAI_API_KEY` in the environment, a model of OpenAI decides; without it, a scripted model does.
 # %% [markdown]
 # ## A page of an encyclopaedia
 #
@@ -98,57 +98,35 @@ for document in facts.similarity_search("How did Joan come to Chinon?", k=4):
 # %% [markdown]
 # ## The reader
 #
-# The scripted model answers as a model would: first with a plan, then, each time that it was shown passages, with notes and
-# what to read next, or with the answer. Passages have numbers. A reader can only read what it was shown: if a model invents a
-# key element, this is refused.
+# The scripted model answers as a model would, each time with statements, or with what to read or to search for. Passages have
+# numbers. A reader can only read and cite what it was shown: a number that a model invents is refused, and a statement with names or
+# numbers that its passage lacks.
 # %%
-from linkstore.agents.state import CitedAnswer, CitedStatement, Decision
+from linkstore.agents.state import CitedReply, CitedStatement
 
 
 def number(messages, words: str) -> str:
-    line = next(one for one in messages[1].text.splitlines() if words in one and "[P" in one)
+    line = next(line for line in messages[1].text.splitlines() if words in line and "[P" in line)
     return re.search(r"\[(P\d+)\]", line)[1]
 
 
-def choose(words: str, **more):
-    return lambda messages: Decision(read=[number(messages, words)], **more)
+def state(text: str, cited: str, **more):
+    def reply(messages) -> CitedReply:
+        statement = CitedStatement(text=text, passages=[number(messages, cited)])
+        return CitedReply(statements=[statement], **more)
 
-
-def answer(text: str, *cited: str):
-    def decide(messages) -> Decision:
-        passages = [number(messages, words) for words in cited]
-        return Decision(finished=True, statements=[CitedStatement(text=text, passages=passages)])
-
-    return decide
-
-
-def note_and_search(note: str, words: str, query: str):
-    def decide(messages) -> Decision:
-        return Decision(notes=f"{note} [{number(messages, words)}]", search=[query])
-
-    return decide
+    return reply
 
 
 BORN = "Where was Joan of Arc born?"
 WEATHER = "What is the weather in Spain?"
 CROWNED = "In which cathedral was the man crowned whom Joan met in Chinon?"
 SCRIPTS = {
-    BORN: [
-        CitedAnswer(search=[BORN]),
-        choose("in Domrémy"),
-        answer("Joan of Arc was born in Domrémy.", "Youth"),
-    ],
-    WEATHER: [
-        CitedAnswer(search=["weather in Spain"]),
-        choose("Joan of Arc", key_elements=["Spain"]),
-        Decision(finished=True, notes="The page tells of Joan of Arc, and not of any weather."),
-    ],
+    BORN: [state("Joan of Arc was born in Domrémy.", "Youth", answered=True)],
+    WEATHER: [CitedReply(search=["weather in Spain"]), CitedReply(read=["P99"])],
     CROWNED: [
-        CitedAnswer(search=["whom Joan met in Chinon", "the cathedral in which he was crowned"]),
-        choose("Chinon"),
-        note_and_search("She met Charles", "Chinon", "Charles crowned"),
-        choose("cathedral of Reims"),
-        answer("He was Charles VII, and was crowned in the cathedral of Reims.", "She met", "coronation"),
+        state("She met Charles in Chinon.", "Chinon", search=["Charles crowned"]),
+        state("Charles VII was crowned in the cathedral of Reims.", "coronation", answered=True),
     ],
 }
 
@@ -158,32 +136,35 @@ SCRIPTS = {
 # %%
 from linkstore.agents import graph_reader
 
-reader = graph_reader(store, model_for(SCRIPTS[BORN]), facts=facts, first=0)
+reader = graph_reader(store, model_for(SCRIPTS[BORN]), facts=facts, first=1)
 found = reader.invoke(BORN)
 print(found, "–", *found.citations)
 # %% [markdown]
 # ## A question that the source does not answer
 #
-# The model invents a key element, which is refused. The outcome of the reading is "not in the sources".
+# The model invents the number of a passage, which is refused. The outcome of the reading is "not in the sources".
 # %%
-reader = graph_reader(store, model_for(SCRIPTS[WEATHER]), facts=facts, first=0)
+reader = graph_reader(store, model_for(SCRIPTS[WEATHER]), facts=facts, first=1)
 found = reader.invoke(WEATHER)
-print(found.outcome, "–", *found.notebook[-1:])
+print(found.outcome, "– searched for:", *found.searched)
 print("refused:", dict(found.refused))
 # %% [markdown]
 # ## A question of several steps
 #
 # Each step depends on what the last one found. The reader streams its steps.
 # %%
-reader = graph_reader(store, model_for(SCRIPTS[CROWNED]), facts=facts, first=0)
+reader = graph_reader(store, model_for(SCRIPTS[CROWNED]), facts=facts, first=1)
 for found in reader.stream(CROWNED):
-    if found.actions:
-        print(found.actions[-1]["said"])
+    print(found.actions[-1]["text"])
 print()
 print(found, "–", *found.citations)
 # %% [markdown]
 # ## The path
 #
-# What was explored, and the steps between. The paths to what the answer cites are dark; what it cites is blue.
+# What was read, and what led to it: a search, or a link of a passage. The paths to what the answer cites are dark; what it cites is
+# blue.
 # %%
 found.graph()
+# %% [markdown]
+# The answer, “crowned in the cathedral of Reims”, cites the two passages that it needs: `joan.html#chinon` and
+# `joan.html#coronation`.

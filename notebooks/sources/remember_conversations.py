@@ -110,12 +110,15 @@ import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
 labels = [f"{question} ({answer})" for _, question, answer in ASKED]
-for (name, places), colour in zip(ranks.items(), ("#cc6677", "#4477aa"), strict=True):
-    axes.scatter(places, range(len(labels)), label=name, color=colour, s=50)
+for (name, places), colour, size in zip(ranks.items(), ("#cc6677", "#4477aa"), (130, 40), strict=True):
+    axes.scatter(places, range(len(labels)), label=name, color=colour, s=size)
 axes.hlines(range(len(labels)), *(ranks[name] for name in ranks), color="#bbbbbb", zorder=0)
 axes.set_yticks(range(len(labels)), labels)
 axes.invert_yaxis()
 axes.set_xlabel("rank of the text that answers")
 axes.spines[["top", "right"]].set_visible(False)
-axes.legend(frameon=False)
+axes.set_xticks(range(1, 1 + max(map(max, ranks.values()))))
+axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
 plt.show()
+# %% [markdown]
+# With recall, the text that answers is first in 8 of 10 questions; with the plain question, in 2 of 10.

@@ -72,3 +72,5 @@ print(linked.to_mermaid())
 # document why an answer does not have it. Here is the search that left the answer out:
 # %%
 show(narrow, QUESTION)
+# %% [markdown]
+# Without the page that answers, `mopop.html` is third: a filter hides a page as if it were not in the store.

@@ -132,3 +132,5 @@ answer = next(hit for hit in hits if "Preservation" in hit.document.metadata["he
 print(answer.path)
 store.close()
 show(hits, question)
+# %% [markdown]
+# Two links in a row, from `Space_Needle` to `Victor_Steinbrueck` to `Pike_Place_Market#Preservation`, lead to the answer.

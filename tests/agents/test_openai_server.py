@@ -1,32 +1,34 @@
-"""Readers, facts, ``linkstore ask`` and the benchmark, with a server that speaks OpenAI's interface."""
+"""Readers, facts and ``linkstore ask``, with a server that speaks OpenAI's interface."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from documented import linkstore
 from langchain_core.documents import Document
 from openai_server import Fault, OpenAiServer, read_the_first, serving
-from reader_cases import graph_reader
 from reading_time import SECONDS, ReaderClock
 
 from linkstore import LinkStore
-from linkstore.agents import Budget, ModelExtractor, chat_model, index_facts, steps
+from linkstore.agents import (
+    Budget,
+    GraphReader,
+    ModelExtractor,
+    chat_model,
+    graph_reader,
+    index_facts,
+    reading,
+)
 from linkstore.cli import exits
 from linkstore.errors import AgentError
 
 langchain_openai = pytest.importorskip("langchain_openai", reason="needs langchain-openai")
-PROGRAM = Path(__file__).parents[2] / "benchmarks" / "reader.py"
 QUESTION = "Where does the river Aar rise?"
 
 
@@ -50,6 +52,11 @@ def model_of(server: OpenAiServer, cls: Any = None, **options: Any) -> Iterator[
         yield made(model="local", base_url=url, api_key="none", max_retries=1, **options)
 
 
+def make_reader(store: LinkStore, model: Any, **options: Any) -> GraphReader:
+    """A reader that plans first, and then reads: two calls."""
+    return graph_reader(store, model, first=0, **options)
+
+
 class ByTools(langchain_openai.ChatOpenAI):  # type: ignore[misc]
     """A model that makes structured output by calls of tools, as those of other providers do."""
 
@@ -61,16 +68,14 @@ class ByTools(langchain_openai.ChatOpenAI):  # type: ignore[misc]
 @pytest.mark.parametrize("cls", [None, ByTools], ids=["structured output", "tool calls"])
 def test_a_reading_is_answered_and_its_tokens_are_those_that_the_server_counted(store, cls, streaming):
     server = OpenAiServer(read_the_first)
-    with (
-        model_of(server, cls, streaming=streaming, stream_usage=True) as model,
-    ):
-        reader = graph_reader(store, None, model)
+    with model_of(server, cls, streaming=streaming, stream_usage=True) as model:
+        reader = make_reader(store, model)
         answer = reader.invoke(QUESTION)
         again = asyncio.run(reader.ainvoke(QUESTION))
 
     assert (answer.text, [one.id for one in answer.citations]) == ("Grimsel pass:", ["aar"])
     assert (again.text, again.steps) == (answer.text, answer.steps)
-    assert (answer.steps, answer.malformed, len(server.requests)) == (3, 0, 6)
+    assert (answer.steps, answer.malformed, len(server.requests)) == (2, 0, 4)
     assert answer.prompt_tokens + again.prompt_tokens == server.prompt_tokens
     assert answer.output_tokens + again.output_tokens == server.output_tokens
     key = "tools" if cls else "response_format"
@@ -81,12 +86,12 @@ def test_a_reading_is_answered_and_its_tokens_are_those_that_the_server_counted(
 def test_a_model_without_structured_output_is_asked_for_json_in_words(store, status):
     server = OpenAiServer(read_the_first, [Fault(status=status, message="no tools here")])
     with model_of(server) as model:
-        reader = graph_reader(store, None, model)
+        reader = make_reader(store, model)
         answer = reader.invoke(QUESTION)
 
-    assert (answer.text, answer.steps, answer.malformed) == ("Grimsel pass:", 3, 0)
+    assert (answer.text, answer.steps, answer.malformed) == ("Grimsel pass:", 2, 0)
     in_words = ["response_format" not in request for request in server.requests]
-    assert in_words == [False, True, True, True], "a server that refused it once is not asked for it again"
+    assert in_words == [False, True, True], "a server that refused it once is not asked for it again"
     assert all("Output one JSON object" in request["messages"][0]["content"] for request in server.requests)
 
 
@@ -96,30 +101,30 @@ def test_an_error_that_is_no_refusal_of_structured_output_is_named(store):
         model_of(server) as model,
         pytest.raises(AgentError, match=r"status 400.*no credit left"),
     ):
-        graph_reader(store, None, model).invoke(QUESTION)
+        make_reader(store, model).invoke(QUESTION)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_limit_of_rate_and_a_failing_server_are_tried_again(store, status):
     fault = Fault(status=status, headers={"Retry-After": "0", "retry-after-ms": "1"})
-    server = OpenAiServer(read_the_first, [None, fault, None, fault])
+    server = OpenAiServer(read_the_first, [fault, None, fault])
     with model_of(server) as model:
-        reader = graph_reader(store, None, model)
+        reader = make_reader(store, model)
         assert reader.invoke(QUESTION).outcome == "answered"
-    assert len(server.requests) == 5
+    assert len(server.requests) == 4
 
 
 def test_a_server_that_keeps_failing_ends_the_reading_which_goes_on_later(store):
     fault = Fault(status=500, message="overloaded", headers={"retry-after-ms": "1"})
     server = OpenAiServer(read_the_first, [None, fault, fault])
     with model_of(server) as model:
-        reader = graph_reader(store, None, model)
-        reading = reader.stream(QUESTION)
-        planned = next(reading)
+        reader = make_reader(store, model)
+        steps = reader.stream(QUESTION)
+        planned = next(steps)
         with pytest.raises(AgentError, match="overloaded"):
-            next(reading)
+            next(steps)
         assert reader.invoke(planned).outcome == "answered"
-    assert len(server.requests) == 5
+    assert len(server.requests) == 4
 
 
 def test_a_wrong_key_is_named(store):
@@ -128,26 +133,26 @@ def test_a_wrong_key_is_named(store):
         model_of(server) as model,
         pytest.raises(AgentError, match="Incorrect API key"),
     ):
-        graph_reader(store, None, model).invoke(QUESTION)
+        make_reader(store, model).invoke(QUESTION)
 
 
 @pytest.mark.parametrize("awaited", [False, True], ids=["blocking", "async"])
-def test_an_answer_that_is_late_is_not_waited_for(store, awaited, monkeypatch):
-    """By the budget of the reading, which leaves time for an answer from what was read."""
+def test_a_call_that_is_late_is_not_waited_for(store, awaited, monkeypatch):
+    """What was noted before is the answer."""
     clock = ReaderClock()
-    monkeypatch.setattr(steps, "time", clock)
+    monkeypatch.setattr(reading, "time", clock)
 
     def answer_and_take_time(messages: Any) -> Any:
         clock.jump_to_the_end()
-        return read_the_first(messages)
+        return read_the_first(messages) | {"answered": False, "search": ["a cathedral"]}
 
     server = OpenAiServer(answer_and_take_time, [None, Fault(waits=30)])
     with model_of(server) as model:
-        reader = graph_reader(store, None, model, budget=Budget(seconds=SECONDS))
+        reader = graph_reader(store, model, first=1, budget=Budget(seconds=SECONDS))
         began = time.monotonic()
         answer = asyncio.run(reader.ainvoke(QUESTION)) if awaited else reader.invoke(QUESTION)
         assert time.monotonic() - began < 25
-    assert (answer.stopped, answer.outcome) == ("seconds", "not in the sources")
+    assert (answer.stopped, answer.outcome, answer.text) == ("seconds", "partly", "Grimsel pass:")
 
 
 def test_a_timeout_of_the_model_is_an_error(store):
@@ -156,7 +161,7 @@ def test_a_timeout_of_the_model_is_an_error(store):
         model_of(server, timeout=0.5) as model,
         pytest.raises(AgentError, match="timed out"),
     ):
-        graph_reader(store, None, model).invoke(QUESTION)
+        make_reader(store, model).invoke(QUESTION)
 
 
 @pytest.mark.parametrize("cls", [None, ByTools], ids=["structured output", "tool calls"])
@@ -164,10 +169,10 @@ def test_a_timeout_of_the_model_is_an_error(store):
 def test_output_that_is_cut_off_or_prose_is_asked_for_once_more(store, cls, fault):
     server = OpenAiServer(read_the_first, [None, fault])
     with model_of(server, cls) as model:
-        reader = graph_reader(store, None, model)
+        reader = make_reader(store, model)
         answer = reader.invoke(QUESTION)
 
-    assert (answer.outcome, answer.malformed, answer.steps) == ("answered", 1, 4)
+    assert (answer.outcome, answer.malformed, answer.steps) == ("answered", 1, 3)
     assert "could not be used" in str([one["content"] for one in server.requests[2]["messages"]])
 
 
@@ -177,7 +182,7 @@ def test_a_model_that_always_refuses_ends_after_two_calls(store):
         model_of(server) as model,
         pytest.raises(AgentError, match="cannot help with that"),
     ):
-        graph_reader(store, None, model).invoke(QUESTION)
+        make_reader(store, model).invoke(QUESTION)
     assert len(server.requests) == 2
 
 
@@ -186,10 +191,10 @@ def test_a_server_that_ignores_the_format_is_understood(store):
         lambda messages: f"Here it is:\n```json\n{json.dumps(read_the_first(messages))}\n```"
     )
     with model_of(server) as model:
-        reader = graph_reader(store, None, model)
+        reader = make_reader(store, model)
         answer = reader.invoke(QUESTION)
 
-    assert (answer.text, answer.malformed, answer.steps) == ("Grimsel pass:", 0, 3)
+    assert (answer.text, answer.malformed, answer.steps) == ("Grimsel pass:", 0, 2)
 
 
 def test_facts_are_extracted_at_once_and_a_chunk_that_fails_is_reported(store):
@@ -252,32 +257,3 @@ def test_ask_says_when_the_server_is_at_fault(named, tmp_path):
     assert code == exits.OTHER
     assert "Incorrect API key provided" in err
     assert "aar" in out
-
-
-def test_the_benchmark_compares_reader_and_plain_retrieval(named, tmp_path):
-    corpus, questions = tmp_path / "corpus.jsonl", tmp_path / "questions.jsonl"
-    rows = [{"id": f"d{n}", "title": "", "text": f"River{n} Aar{n} rises at {n}."} for n in range(5)]
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    asked = [
-        {"question": f"What is River{n}?", "gold": [f"d{n}"], "answers": [f"River{n} Aar{n}"]} for n in (1, 2)
-    ]
-    questions.write_text("".join(json.dumps(row) + "\n" for row in asked))
-    options = ["--corpus", corpus, "--questions", questions, "--plain", "--price", "1", "2", "--json"]
-
-    done = subprocess.run(
-        [sys.executable, PROGRAM, *options, "--model", "openai:local"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=os.environ,
-    )
-
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    reader = found["corpus, wordllama, without facts, openai:local, reader"]
-    plain = found["corpus, wordllama, without facts, openai:local, plain"]
-    assert (reader["exact"], reader["f1"], reader["calls"], reader["failed"]) == (1.0, 1.0, 1.0, 0)
-    assert (plain["exact"], plain["calls"]) == (0.0, 1.0)
-    sent = 2 * (reader["prompt_tokens"] + plain["prompt_tokens"])
-    assert sent == pytest.approx(named.prompt_tokens)
-    assert reader["cost"] == pytest.approx((reader["prompt_tokens"] + 2 * reader["output_tokens"]) / 1e6)

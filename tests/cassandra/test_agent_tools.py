@@ -14,10 +14,9 @@ from langchain_core.documents import Document
 from langchain_core.tools import BaseTool
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from named import Named
-from tool_cases import EXAMPLES, DrugToolCases, OwnToolCases
+from tool_cases import EXAMPLES, DrugToolCases, OwnToolCases, make_all_tools
 
 from linkstore import LinkStore
-from linkstore.agents import graph_tools
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +48,9 @@ def test_answers_are_those_of_the_embedded_engine(pharmacy, name):
     with LinkStore() as embedded:
         embedded.add_documents(list(drugs.documents()))
         for store in (embedded, pharmacy):
-            tool = next(tool for tool in graph_tools(store) if tool.name == name)
+            tool = next(tool for tool in make_all_tools(store) if tool.name == name)
             text = tool.invoke(EXAMPLES[name])
-            assert text == next(one for one in graph_tools(embedded) if one.name == name).invoke(
+            assert text == next(one for one in make_all_tools(embedded) if one.name == name).invoke(
                 EXAMPLES[name]
             )
 
@@ -65,7 +64,7 @@ def test_names_are_found_by_number_alias_part_and_slip(cassandra_session, emptie
                 Document(id="hut/30431", page_content="Closed in winter.", metadata={"name": "Zeferina"}),
             ]
         )
-        (links,) = (tool for tool in graph_tools(store) if tool.name == "links")
+        (links,) = (tool for tool in make_all_tools(store) if tool.name == "links")
         for name in ("30424", "Grünseehütte", "lago verde", "Lago Vrede"):
             assert links.invoke({"id": name}).startswith("[hut/30424]:"), name
         assert links.invoke({"id": "Zefernia"}).startswith("[hut/30431]:")
@@ -81,7 +80,7 @@ class OnCassandra(ToolsIntegrationTests):
 
     @pytest.fixture
     def tool(self, pharmacy) -> BaseTool:
-        return next(tool for tool in graph_tools(pharmacy) if tool.name == self.name)
+        return next(tool for tool in make_all_tools(pharmacy) if tool.name == self.name)
 
     @property
     def tool_constructor(self) -> type[BaseTool]:

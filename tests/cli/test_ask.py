@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 from documented import linkstore
-from internals import CitedAnswer
-from reader_cases import GIVEN_UP, Numbered, filled, scripted
+from internals import CitedReply
+from openai_server import Fault, OpenAiServer, read_the_first, serving
+from reader_cases import MALFORMED, NOTHING, Numbered, filled, note, scripted
 from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore
@@ -36,11 +42,11 @@ def answer(monkeypatch, place):
 
 
 def cited(*statements, **fields):
-    return Numbered(CitedAnswer, statements=statements, **{"answered": True, **fields})
+    return Numbered(*statements, **{"answered": True, **fields})
 
 
 BORN = cited(("In Domrémy.", ("joan",)))
-LACKING = CitedAnswer(search=["river in France"])
+LACKING = CitedReply(search=["river in France"])
 
 
 def test_statements_have_the_numbers_of_their_sources(answer):
@@ -60,7 +66,7 @@ def test_statements_have_the_numbers_of_their_sources(answer):
 
 
 def test_a_refusal_has_a_code_of_its_own_and_shows_what_was_found(answer):
-    code, out, err = answer([LACKING, GIVEN_UP])
+    code, out, err = answer([LACKING, NOTHING])
 
     assert code == exits.NOT_ANSWERED == 11
     assert out.splitlines()[0] == "The sources do not answer this."
@@ -89,9 +95,60 @@ def test_verbose_logs_each_step_and_quiet_nothing(answer):
     _, _, verbose = answer([BORN], "-v")
     _, out, quiet = answer([BORN], "-q")
 
-    assert "begin: searched for 'Where was Joan of Arc born?': 6 new passages" in verbose
+    assert "searched for 'Where was Joan of Arc born?': 6 new passages" in verbose
     assert "answered joan" in verbose
     assert (out.splitlines()[0], quiet) == ("In Domrémy. [1]", "")
+
+
+@pytest.mark.parametrize(
+    ("failing", "ending"),
+    [
+        ([MALFORMED, MALFORMED], exits.NOT_ANSWERED),
+        ([KeyboardInterrupt()], exits.INTERRUPTED),
+        ([ConnectionError("no route")], exits.OTHER),
+    ],
+    ids=["malformed", "Ctrl-C", "no model"],
+)
+def test_what_was_found_out_is_shown_when_a_reading_is_stopped(answer, failing, ending):
+    noted = note("In Domrémy.", "joan", search=["a river in France"])
+    code, out, err = answer([noted, *failing], "--passages", "1")
+
+    assert code == ending
+    assert ("stopped" in err) == (ending == exits.INTERRUPTED)
+    assert out.splitlines()[0] == "In Domrémy. [1]"
+    assert "Joan of Arc was born in Domrémy." in out
+
+
+def test_json_of_a_reading_that_was_stopped_is_none(answer):
+    code, out, _ = answer([KeyboardInterrupt()], "--json")
+    assert (code, out) == (exits.INTERRUPTED, "")
+
+
+def test_a_terminal_shows_each_step_while_it_waits_and_ctrl_c_ends_that_at_once(place):
+    """The server takes a minute for its answer."""
+    pty = pytest.importorskip("pty", reason="terminals are those of POSIX")
+    with serving(OpenAiServer(read_the_first, [Fault(waits=60)])) as url:
+        terminal, stderr = pty.openpty()
+        options = ["--store", place, "--model", "openai:local", "--base-url", url]
+        command = [sys.executable, "-m", "linkstore", "ask", QUESTION, *options]
+        run = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=stderr, env={**os.environ, "NO_PROXY": "127.0.0.1"}
+        )
+        os.close(stderr)
+        shown = b""
+        while b"waits for the model" not in shown:
+            shown += os.read(terminal, 1000)
+        time.sleep(0.5)
+        began = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        out, _ = run.communicate(timeout=30)
+        took = time.monotonic() - began
+        os.close(terminal)
+
+    assert b"searched for 'Where was Joan of Arc born?'" in shown
+    assert run.returncode == exits.INTERRUPTED
+    assert "Joan of Arc was born in Domrémy." in out.decode()
+    assert took < 20
 
 
 def test_json_has_everything(answer):

@@ -643,7 +643,7 @@ def test_an_export_that_cannot_be_written_leaves_nothing(store, tmp_path):
 def test_the_demo_gives_its_site(tmp_path):
     code, out, err = linkstore("demo", "--copy", str(tmp_path / "site"))
     assert (code, out) == (0, "")
-    assert f"linkstore index {tmp_path / 'site'}" in err
+    assert f"linkstore open {tmp_path / 'site'}" in err
     assert (tmp_path / "site/uptown.html").is_file()
     assert linkstore("demo", "--copy", str(tmp_path / "site"))[0] == exits.USAGE
 

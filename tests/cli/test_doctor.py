@@ -104,7 +104,8 @@ def test_a_source_that_cannot_be_compared_is_refused(place, words, said):
 
 def test_a_store_must_be_given_and_exist(tmp_path, monkeypatch):
     monkeypatch.delenv("LINKSTORE_STORE", raising=False)
-    assert linkstore("doctor")[0] == exits.USAGE
+    monkeypatch.chdir(tmp_path)
+    assert linkstore("doctor")[0] == exits.NOT_FOUND
     assert linkstore("doctor", "--store", str(tmp_path / "none"))[0] == exits.NOT_FOUND
 
 

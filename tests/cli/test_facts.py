@@ -29,7 +29,7 @@ def place(tmp_path):
 
 @pytest.fixture(autouse=True)
 def by_rules(monkeypatch):
-    """The model ``by:rules`` extracts facts as the rules of the benchmarks do."""
+    """The model ``by:rules`` extracts facts as rules do."""
     known = {"by:rules": model_by_rules()}
     monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda name, **_: known[name])
 

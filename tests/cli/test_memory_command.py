@@ -30,21 +30,21 @@ def places(tmp_path):
 
 
 def test_sessions_are_listed_by_user_and_agent(places):
-    _, out, _ = linkstore("memory", "show", "--store", places[0], "--json")
+    _, out, _ = linkstore("memory", "--store", places[0], "--json")
     assert {(row["user"], row["agent"], row["session"]) for row in json.loads(out)} == {
         ("ann", None, "tea"),
         ("bob", None, "tea"),
         (None, None, "tea"),
     }
-    code, out, err = linkstore("memory", "show", "--store", places[0], "--user", "ann")
+    code, out, err = linkstore("memory", "--store", places[0], "--user", "ann")
     assert (code, out, err) == (0, "tea  user ann\n", "")
-    code, out, err = linkstore("memory", "show", "--store", places[0], "--user", "eve")
+    code, out, err = linkstore("memory", "--store", places[0], "--user", "eve")
     assert (code, out) == (0, "")
     assert "no session" in err
 
 
 def test_the_turns_of_one_session_are_shown(places):
-    asked = ("memory", "show", "tea", "--store", places[0], "--user", "ann")
+    asked = ("memory", "tea", "--store", places[0], "--user", "ann")
     code, out, err = linkstore(*asked)
     assert (code, err) == (0, "")
     lines = [line.strip() for line in out.splitlines()]
@@ -59,14 +59,14 @@ def test_the_turns_of_one_session_are_shown(places):
 
 
 def test_a_session_that_is_not_there_is_an_error(places):
-    code, out, err = linkstore("memory", "show", "tea", "--store", places[0], "--user", "eve")
+    code, out, err = linkstore("memory", "tea", "--store", places[0], "--user", "eve")
     assert (code, out) == (1, "")
     assert "no session 'tea' of the user 'eve'" in err
 
 
 def test_recall_finds_turns_and_chunks_of_the_session(places):
     turns, chunks = places
-    asked = ("memory", "recall", "tea", "Which tea do I like?", "--store", turns, "--user", "ann")
+    asked = ("memory", "tea", "--recall", "Which tea do I like?", "--store", turns, "--user", "ann")
     found = json.loads(linkstore(*asked, "--knowledge", chunks, "--json")[1])
     assert {turn["query"] for turn in found["turns"]} == {
         "My favourite tea is sencha.",
@@ -79,7 +79,7 @@ def test_recall_finds_turns_and_chunks_of_the_session(places):
 
 
 def test_recall_says_why_there_is_nothing(places):
-    code, out, err = linkstore("memory", "recall", "new", "Which tea?", "--store", places[0])
+    code, out, err = linkstore("memory", "new", "--recall", "Which tea?", "--store", places[0])
     assert (code, out) == (0, "")
     assert "nothing recalled" in err
 
@@ -91,7 +91,7 @@ def said(place: str, key: SessionKey | str) -> list[str]:
 
 
 def test_one_session_is_forgotten_and_its_bytes_are_gone(places, tmp_path):
-    asked = ("memory", "forget", "tea", "--user", "ann", "--store", places[0])
+    asked = ("memory", "tea", "--forget", "--user", "ann", "--store", places[0])
     assert linkstore(*asked) == (0, "", "forgot 2 turns\n")
     assert said(places[0], ANN) == []
     assert said(places[0], "tea") == ["Nobody says this."]
@@ -102,7 +102,7 @@ def test_one_session_is_forgotten_and_its_bytes_are_gone(places, tmp_path):
 
 
 def test_a_person_an_entity_or_what_is_old_is_forgotten(places):
-    forget = ("memory", "forget", "--store", places[0], "--json")
+    forget = ("memory", "--forget", "--store", places[0], "--json")
     assert list(json.loads(linkstore(*forget, "--entity", "Tom")[1])["turns"].values()) == ["meant"]
     assert said(places[0], ANN) == ["My favourite tea is sencha."]
     assert json.loads(linkstore(*forget, "--before", "2001-01-01")[1])["turns"] == {}
@@ -113,22 +113,37 @@ def test_a_person_an_entity_or_what_is_old_is_forgotten(places):
 
 @pytest.mark.parametrize("words", [(), ("--before", "yesterday")])
 def test_forget_needs_to_know_what(places, words):
-    code, out, err = linkstore("memory", "forget", *words, "--store", places[0])
+    code, out, err = linkstore("memory", "--forget", *words, "--store", places[0])
     assert (code, out) == (exits.USAGE, "")
     assert err
     assert said(places[0], ANN)
 
 
-@pytest.mark.parametrize("words", [("show", ""), ("recall", "tea", " "), ("show", "tea", "--last", "0")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("",),
+        ("tea", "--recall", " "),
+        ("tea", "--last", "0"),
+        ("--last", "2"),
+        ("--recall", "Which tea?"),
+        ("tea", "--recall", "Which tea?", "--forget"),
+        ("tea", "--recall", "Which tea?", "--last", "2"),
+        ("tea", "--recall", "Which tea?", "--before", "2026-03-31"),
+        ("tea", "--forget", "--everywhere"),
+        ("tea", "--preview"),
+    ],
+)
 def test_wrong_words_are_usage_errors_or_say_what_is_wrong(places, words):
     code, out, err = linkstore("memory", *words, "--store", places[0])
     assert code in (1, exits.USAGE)
     assert out == ""
     assert err
+    assert said(places[0], ANN)
 
 
 def test_a_store_that_does_not_exist_is_not_made(tmp_path):
-    code, _, err = linkstore("memory", "show", "--store", str(tmp_path / "none"))
+    code, _, err = linkstore("memory", "--store", str(tmp_path / "none"))
     assert code == exits.NOT_FOUND
     assert "ConversationMemory" in err
     assert "linkstore index" not in err

@@ -16,14 +16,16 @@ FLOORS = (
     {"core"},
     {"embeddings", "extract", "engines", "strategies"},
     {"store"},
-    {"context", "ingest"},
-    {"agents", "evaluate"},
+    {"context", "ingest", "llama_index"},
+    {"agents", "evaluate", "mkdocs", "sphinx"},
     {"memory"},
     {"explorer"},
     {"cli"},
     {"__main__"},
 )
 """Folders, and the few modules beside them, from the ground up; each imports from its own floor and below."""
+UPWARDS = {("linkstore.store.constructors", "ingest")}
+"""Only the constructors that index import from above, when they are called: people look for them there."""
 EXTRACTORS_MAY_IMPORT = {"core", "extract", "errors"}
 FACADE = {
     "Hit",
@@ -96,7 +98,7 @@ def test_a_module_imports_only_from_its_own_floor_and_those_below():
         if own is not None:
             for imported in imports(path):
                 other = folder(imported)
-                if other is not None and FLOOR_OF[other] > FLOOR_OF[own]:
+                if other is not None and FLOOR_OF[other] > FLOOR_OF[own] and (name, other) not in UPWARDS:
                     upwards.append(f"{name} imports {imported}, above it")
     assert upwards == []
 
@@ -107,7 +109,8 @@ def test_folders_do_not_import_each_other_in_a_circle():
     for name, path in OURS.items():
         own = folder(name)
         if own is not None:
-            needs[own] |= {other for other in map(folder, imports(path)) if other and other != own}
+            others = set(filter(None, map(folder, imports(path)))) - {own}
+            needs[own] |= {other for other in others if (name, other) not in UPWARDS}
     while needs:
         free = {name for name, wanted in needs.items() if not wanted & needs.keys()}
         assert free, f"these import each other in a circle: {sorted(needs)}"

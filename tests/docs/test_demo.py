@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from documented import ROOT, linkstore
+from internals import DEMO_ANSWER, DEMO_K, DEMO_LINKS, QUESTION, compare, site
 
 from linkstore import LinkStore, get_links
-from linkstore.cli.demo import DEMO_ANSWER, DEMO_K, DEMO_LINKS, QUESTION, compare, site
 from linkstore.ingest import FolderSource, index
 from linkstore.strategies import PageRank, Similarity
 
@@ -92,12 +92,12 @@ def test_the_demo_command_shows_what_only_links_found(tmp_path):
     place = tmp_path / "kept"
     code, out, err = linkstore("demo", "--store", str(place))
 
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "indexing 15 pages\n")
     similar, linked = out.split("Not among the 10 nearest")
     assert DEMO_ANSWER not in similar
     assert DEMO_ANSWER in linked
     assert "“the neighbourhood around it”" in linked
-    assert out.endswith(f'linkstore query "{QUESTION}" --store {place}\n')
+    assert f'linkstore query "{QUESTION}" --store {place}\n' in out
     assert linkstore("query", QUESTION, "--store", str(place))[0] == 0
 
 
@@ -121,3 +121,11 @@ def test_the_demo_command_leaves_nothing_behind(tmp_path, monkeypatch):
 
     assert linkstore("demo")[0] == 0
     assert not list(Path(tmp_path).iterdir())
+
+
+def test_the_demo_command_refuses_a_site_that_is_not_there():
+    code, out, err = linkstore("demo", "../seattle")
+
+    assert (code, out) == (2, "")
+    assert "seattle" in err
+    assert "sqlite" in err

@@ -76,13 +76,20 @@ def test_the_python_reference_has_no_page_of_a_module_that_is_gone():
     assert {f"api/{path.name}" for path in (DOCS / "api").glob("*.md")} <= set(GENERATED)
 
 
-def test_the_home_page_leads_to_every_page_but_those_of_single_modules():
+def test_the_home_page_leads_to_every_page_but_those_that_another_page_lists():
     """What is written and not named there is found by nobody who reads the folder."""
     named = {target for target, _ in LINK.findall((DOCS / "index.md").read_text())}
     there = {path.relative_to(DOCS).as_posix() for path in PAGES}
 
-    missing = {name for name in there - named if not name.startswith("api/")} - {"index.md"}
+    missing = {name for name in there - named if not name.startswith(("api/", "decisions/"))} - {"index.md"}
     assert not missing, f"docs/index.md does not name {sorted(missing)}"
+
+
+def test_the_list_of_decisions_has_each_with_its_title():
+    listed = (DOCS / "decisions" / "index.md").read_text()
+    for path in sorted((DOCS / "decisions").glob("0*.md")):
+        title = path.read_text().partition("\n")[0].partition(". ")[2]
+        assert f"\n- [{title}]({path.name})\n" in listed, path.name
 
 
 def test_every_exit_code_is_documented():

@@ -90,9 +90,22 @@ def test_a_table_has_a_line_for_each_row_or_for_those_it_names(figures):
     assert figures.filled(f"{chosen}<!--/-->") == f"{chosen}\n\n{head}\n| many | 7.3 |\n\n<!--/-->"
 
 
+def test_how_a_table_is_made_may_stand_in_a_file(figures):
+    (figures.FIGURES / "tables").mkdir()
+    (figures.FIGURES / "tables" / "sizes.txt").write_text(
+        "growth, a column for each row\n| n | {documents} |\n"
+    )
+
+    filled = figures.filled("<!--= table sizes -->\n\n| old |\n\n<!--/-->\n")
+
+    assert filled == "<!--= table sizes -->\n\n| n | 10,000 | 100,000 |\n|---|---|---|\n\n<!--/-->\n"
+    assert figures.filled(filled) == filled
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("<!--= table sizes --><!--/-->", "there is no docs/figures/tables/sizes.txt"),
         ("took <!--= other; 1; p50 -->3<!--/-->", "no docs/figures/other.json"),
         ("took <!--= growth; 30000; p50 -->3<!--/-->", "'30000' is not there; there are: '10000', '10"),
         (
@@ -182,8 +195,14 @@ def test_every_recorded_row_says_where_it_comes_from_and_nothing_of_whose_machin
 
 
 def test_every_file_of_figures_is_shown_on_a_page():
-    marks = "".join(re.findall(r"<!--= .*?-->", "".join(page.read_text() for page in PAGES), re.DOTALL))
+    pages = "".join(page.read_text() for page in PAGES)
+    tables = re.findall(r"<!--= table (.*?) -->", pages)
+    files = {path.stem: path.read_text() for path in (DOCS / "figures" / "tables").iterdir()}
+    marks = "".join(re.findall(r"<!--= .*?-->", pages, re.DOTALL)) + "".join(
+        f" {text}" for text in files.values()
+    )
 
+    assert set(tables) == set(files)
     assert [path.stem for path in FILES if not re.search(rf"[= {{]{re.escape(path.stem)}[;,\n]", marks)] == []
 
 

@@ -77,12 +77,23 @@ def test_badge_and_first_cell_follow_the_repository(name):
     assert 'glob("langchain_linkstore-*.whl") or ["langchain-linkstore"]' in notebook.cells[1].source
 
 
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_ends_with_a_sentence_that_its_output_shows(name):
+    """What it names as code was printed, or is code of the notebook."""
+    *cells, last = load(name).cells
+    there = printed(cells) + "".join(cell.source for cell in cells if cell.cell_type == "code")
+
+    assert last.cell_type == "markdown"
+    assert re.fullmatch(r"[A-Z“`][^.]*(\.\w[^.]*)*\.", last.source.replace("\n", " ")), "one sentence"
+    assert [span for span in re.findall(r"`(.*?)`", last.source) if span not in there] == []
+
+
 @pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name != ON_CASSANDRA])
 def test_a_notebook_runs_and_ends_with_something_to_look_at(name):
     """Without a key and without a network."""
     cells = execute(name, OPENAI_API_KEY="")
 
-    assert shown(cells[-1]) & PICTURES
+    assert shown(cells[-2]) & PICTURES
     assert masked(printed(cells)) == masked(printed(load(name).cells)), "run: python notebooks/build.py --run"
     assert "site-packages" not in printed(cells), "a warning is shown to the reader"
 
@@ -95,6 +106,6 @@ def test_the_notebook_of_cassandra_runs_on_a_real_server(cassandra, keyspace, ca
         ASTRA_DB_APPLICATION_TOKEN="",
     )
 
-    assert shown(cells[-1]) & PICTURES
+    assert shown(cells[-2]) & PICTURES
     left = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
     assert not list(cassandra_session.execute(left, (keyspace,)))

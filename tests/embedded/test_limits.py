@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 from internals import (
+    MAX_NAME_WORDS,
     MAX_QUESTION_CHARACTERS,
     MAX_QUESTION_WORDS,
+    NAMING_KINDS,
     Trail,
     WriteBatch,
     extract_question_terms,
@@ -108,5 +110,5 @@ def test_work_for_a_question_is_bounded_however_long_it_is() -> None:
         assert len(text) > MAX_QUESTION_CHARACTERS
         assert len(extract_question_terms(text)[0]) == MAX_QUESTION_WORDS
         question, none = Question(vector=ASKED, text=text), names.NONE_FOUND.refs
-        fetch = next(names.find_named_documents(Trail(), question, {}, (), none, names.NAMING_KINDS, 5, 3))
-        assert len(fetch.tags) <= names.MAX_SEARCHED_WORDS * names.MAX_NAME_WORDS * len(names.NAMING_KINDS)
+        fetch = next(names.find_named_documents(Trail(), question, {}, (), none, NAMING_KINDS, 5, 3))
+        assert len(fetch.tags) <= names.MAX_SEARCHED_WORDS * MAX_NAME_WORDS * len(NAMING_KINDS)

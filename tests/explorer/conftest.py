@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import playwright.sync_api
@@ -11,7 +13,7 @@ from browsing import BROWSER, FLAGS, Watched
 from hostile_texts import hostile_texts
 from langchain_core.documents import Document
 
-from linkstore import Link, LinkStore, add_links
+from linkstore import Link, LinkStore, add_links, explorer
 
 PAGES = {
     "guide": ("Guide", "How to install the program on your machine.", ["install", "faq"]),
@@ -97,3 +99,19 @@ def hostile(tmp_path_factory) -> Path:
     with LinkStore.open(folder) as store:
         store.add_documents(documents)
     return folder
+
+
+@pytest.fixture(scope="session")
+def sources(tmp_path_factory):
+    """The sources of the script with their libraries."""
+    if shutil.which("npm") is None:
+        if os.environ.get("LINKSTORE_REQUIRE_BROWSER"):
+            pytest.fail("npm is missing")
+        pytest.skip("npm is not installed")
+    sources = tmp_path_factory.mktemp("page") / "web"
+    shutil.copytree(
+        Path(explorer.__file__).parent / "web", sources, ignore=shutil.ignore_patterns("node_modules")
+    )
+    install = ["npm", "ci", "--silent", "--no-fund", "--no-audit"]
+    subprocess.run(install, cwd=sources, check=True, timeout=300)
+    return sources

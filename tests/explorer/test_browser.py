@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import re
 import shutil
 import tarfile
 import threading
@@ -42,19 +43,113 @@ def address(store):
 def ask(tab, question: str) -> None:
     tab.fill("input[name=q]", question)
     tab.keyboard.press("Enter")
-    tab.wait_for_selector("article.hit, .note:has-text('No hit')")
+    tab.wait_for_selector(".answer .result, .note:has-text('Nothing was found')", state="attached")
 
 
-def test_a_question_gives_hits_with_passages_and_their_graph(tab, address, store):
+def test_the_start_has_the_map_and_questions_made_from_titles_that_are_answered(tab, address):
+    page = tab(address)
+    page.tab.wait_for_selector(".begin .graph-status:has-text('4 pages')")
+    questions = page.tab.locator(".questions a").all_inner_texts()
+    assert 2 <= len(questions) <= 3
+    assert "What is Questions about?" in questions
+    page.tab.click(".questions a:has-text('What is Questions about?')")
+    page.tab.wait_for_selector(".result h2:has-text('Questions')")
+    assert page.tab.input_value("input[name=q]") == "What is Questions about?"
+    page.check()
+
+
+def test_a_question_gives_pages_with_marked_passages_and_their_picture(tab, address, store):
     page = tab(address)
     ask(page.tab, QUESTION)
     shown = page.tab.eval_on_selector_all("article.hit", "hits => hits.map(hit => hit.dataset.id)")
-    assert set(shown) == {hit.document.id for hit in store.search(QUESTION, k=10)}
-    link = page.tab.get_attribute("article.hit a", "href")
+    hits = store.search(QUESTION, k=10)
+    assert set(shown) == {hit.document.id for hit in hits}
+    assert page.tab.locator(".result[data-page$='/guide'] mark").all_inner_texts() == ["install", "program"]
+    link = page.tab.get_attribute(".result .source a", "href")
     assert link.startswith("https://site.example/")
     assert "#:~:text=" in link
-    page.tab.click("summary:has-text('As a list')")
-    assert page.tab.locator(".graph-list li").first.is_visible()
+    page.tab.wait_for_selector(".diagram .node")
+    nodes = page.tab.eval_on_selector_all(
+        ".diagram .node", "nodes => nodes.map(node => node.ariaLabel.split(',')[0])"
+    )
+    assert set(nodes) == {"Guide", "Installing", "Questions", "History"} & {
+        hit.document.metadata["title"] for hit in hits
+    }
+    by_links = sum(hit.depth > 0 for hit in hits)
+    summary = page.tab.inner_text(".summary")
+    assert (f"{by_links} of {len(hits)} were found only by links" in summary) == bool(by_links)
+    page.check()
+
+
+def test_the_pointer_joins_the_list_and_the_picture(tab, address):
+    page = tab(address)
+    ask(page.tab, QUESTION)
+    page.tab.hover(".result[data-page$='/faq'] h2")
+    page.tab.wait_for_selector(".diagram.lighting .node.lit[aria-label^='Questions']")
+    page.tab.hover(".diagram .node[aria-label^='Guide'] circle")
+    page.tab.wait_for_selector(".result.lit[data-page$='/guide']")
+    assert page.tab.locator(".result.lit").count() == 1
+    page.tab.focus(".diagram .node[tabindex='0']")
+    page.tab.keyboard.press("ArrowRight")
+    focused = page.tab.evaluate("document.activeElement.dataset.id")
+    page.tab.keyboard.press("Enter")
+    page.tab.wait_for_selector(".reader h1")
+    assert focused.rpartition("/")[2] in page.tab.url
+    page.check()
+
+
+def test_a_path_is_told_in_titles_and_link_texts_and_no_id_is_seen(tab, tmp_path):
+    with LinkStore.open(tmp_path / "kb") as store:
+        for id, title, text, target in (
+            ("x1", "Tower", "A tower of steel near the sea.", "x2"),
+            ("x2", "Quarter", "Bars fill up before a concert.", ""),
+        ):
+            one = Document(id=id, page_content=text, metadata={"title": title})
+            add_links(one, Link.incoming(kind="hyperlink", tag=id))
+            if target:
+                add_links(one, Link.outgoing(kind="hyperlink", tag=target, label="streets around it"))
+            store.add_documents([one])
+        with serving(store) as address:
+            page = tab(address)
+            page.tab.evaluate(
+                "location.hash = '#/ask?' + new URLSearchParams({q: 'steel tower',"
+                " s: JSON.stringify({strategy: 'all-paths', depth: 1})})"
+            )
+            page.tab.wait_for_selector(".way")
+            assert page.tab.inner_text(".way").endswith("Tower → streets around it → Quarter")
+            assert page.tab.locator(".grade").all_inner_texts() == ["strong", "by links"]
+            assert not {"x1", "x2"} & set(re.findall(r"\w+", page.tab.inner_text("main")))
+            page.check()
+
+
+def test_a_question_about_something_else_is_told_apart_from_an_answer(tab, address):
+    page = tab(address)
+    ask(page.tab, "How is carbonara cooked with pancetta and pecorino?")
+    page.tab.wait_for_selector("h2:has-text('Nothing here seems to be about this')")
+    assert "carbonara" in page.tab.inner_text(".nothing p")
+    assert not page.tab.locator(".result").first.is_visible()
+    page.tab.click("summary:has-text('nearest all the same')")
+    assert page.tab.locator(".result").first.is_visible()
+    assert set(page.tab.locator(".grade").all_inner_texts()) == {"weak"}
+    page.check()
+
+
+def test_the_options_are_behind_one_button_and_say_what_is_wrong_with_them(tab, address):
+    page = tab(address)
+    assert not page.tab.locator(".options").is_visible()
+    page.tab.click("button:has-text('Options')")
+    page.tab.fill("input[name=filter0]", "{lang")
+    page.tab.fill("input[name=q]", QUESTION)
+    page.tab.keyboard.press("Enter")
+    page.tab.wait_for_selector(".options .error:has-text('is not JSON')")
+    page.tab.fill("input[name=filter0]", '{"title": "Guide"}')
+    page.tab.keyboard.press("Enter")
+    page.tab.wait_for_selector(".result")
+    assert page.tab.locator(".result").count() == 1
+    assert page.tab.locator("button.changed:has-text('Options')").is_visible()
+    page.tab.click("button:has-text('Options')")
+    page.tab.keyboard.press("Escape")
+    assert not page.tab.locator(".options").is_visible()
     page.check()
 
 
@@ -77,7 +172,7 @@ def test_a_source_opens_at_its_passage(tab, tmp_path):
         page = tab(address)
         ask(page.tab, "Why does the installer ask twice?")
         with page.tab.context.expect_page() as opened:
-            page.tab.click("article.hit a:has-text('open at the passage')")
+            page.tab.click(".result .source a")
         opened.value.wait_for_function("scrollY > 500")
         web.shutdown()
 
@@ -85,7 +180,9 @@ def test_a_source_opens_at_its_passage(tab, tmp_path):
 def test_two_settings_stand_side_by_side_with_what_moved(tab, address):
     page = tab(address)
     ask(page.tab, QUESTION)
+    page.tab.click("button:has-text('Options')")
     page.tab.check("input[name=compare]")
+    page.tab.click("button[type=submit]")
     page.tab.wait_for_selector(".beside section:nth-child(2) article.hit")
     assert page.tab.locator(".beside > section").count() == 2
     assert page.tab.locator(".move").count() > 0
@@ -106,49 +203,146 @@ def test_an_address_is_a_permalink(tab, address):
 
 def test_a_document_that_is_missing_is_explained(tab, address):
     page = tab(address)
+    page.tab.click("button:has-text('Options')")
     page.tab.select_option("select[name=strategy0]", "words")
     ask(page.tab, "machine")
+    page.tab.click(".absence summary")
     page.tab.fill(".absence input", "history")
     page.tab.click(".absence .found button")
     page.tab.wait_for_selector(".absence li:has-text('no hit is within 3 links')")
     page.check()
 
 
-def test_a_document_shows_text_links_and_surroundings_and_leads_on(tab, address):
+def test_a_document_shows_text_links_and_what_is_around_it_and_leads_on(tab, address):
     page = tab(address)
     ask(page.tab, QUESTION)
-    page.tab.click("article.hit[data-id=guide] .head button")
-    page.tab.wait_for_selector("pre.text:has-text('How to install')")
-    page.tab.click(".links button:has-text('Questions')")
-    page.tab.wait_for_selector("pre.text:has-text('password')")
-    page.tab.select_option("select[aria-label=Hops]", "2")
-    page.tab.wait_for_selector(".graph-status:has-text('3 nodes')")
+    page.tab.click(".result[data-page$='/guide'] h2 a")
+    page.tab.wait_for_selector(".text:has-text('How to install')")
+    assert page.tab.locator(".text mark").all_inner_texts() == ["install", "program"]
+    page.tab.wait_for_selector(".around .node")
+    nodes = page.tab.eval_on_selector_all(".around .node", "nodes => nodes.map(node => node.ariaLabel)")
+    assert nodes == ["Guide, this page", "Questions, 2 links", "Installing, 1 link"]
+    page.tab.hover(".links a:has-text('Questions')")
+    page.tab.wait_for_selector("[role=tooltip]:has-text('ask for a password')")
+    page.tab.click(".links a:has-text('Questions')")
+    page.tab.wait_for_selector(".text:has-text('password')")
+    assert page.tab.locator("[role=tooltip]").count() == 0
     page.tab.go_back()
-    page.tab.wait_for_selector("select[aria-label=Hops]")
+    page.tab.wait_for_selector(".text:has-text('How to install')")
     page.check()
 
 
-def test_the_corpus_shows_pages_orphans_and_dates(tab, address):
+def test_a_page_is_shown_whole_with_its_sections_and_the_passage_in_view(tab, tmp_path):
+    """Lists, tables and code have their form, and the texts of links lead where they lead."""
+    text = "It has:\n- a list\n- of two\n\nname | size\nhub | large\n\ndef find(*hubs):\n    return hubs"
+    chunks = [
+        Document(
+            id=f"a#{number}",
+            page_content=f"A > Part {number}\n\n{'Filler. ' * 400 if number < 5 else text}",
+            metadata={"title": "A", "page": "a", "headings": ["A", f"Part {number}"]},
+        )
+        for number in range(6)
+    ]
+    add_links(chunks[5], Link.outgoing(kind="hyperlink", tag="b", label="of two"))
+    other = Document(id="b", page_content="Beyond.", metadata={"title": "B", "page": "b"})
+    add_links(other, Link.incoming(kind="hyperlink", tag="b"))
+    with LinkStore.open(tmp_path / "kb") as store, serving(store) as address:
+        store.pages.put("s", [PageDocuments("a", "1", tuple(chunks)), PageDocuments("b", "1", (other,))])
+        page = tab(address)
+        page.tab.goto(f"{address.partition('#')[0]}#/document?id=a%235")
+        page.tab.wait_for_selector(".passage pre")
+        assert page.tab.evaluate("scrollY") > 1000
+        assert page.tab.inner_text(".passage pre") == "def find(*hubs):\n    return hubs"
+        assert page.tab.locator(".passage td").all_inner_texts() == ["hub", "large"]
+        assert page.tab.locator(".passage li").all_inner_texts() == ["a list", "of two"]
+        page.tab.click(".contents a:has-text('Part 0')")
+        page.tab.wait_for_function("() => scrollY < 300")
+        assert page.tab.locator(".contents a").count() == 6
+        page.tab.click(".passage li a:has-text('of two')")
+        page.tab.wait_for_selector(".text:has-text('Beyond')")
+        page.check()
+
+
+def test_markdown_and_html_are_reduced_to_what_is_allowed(tab, tmp_path):
+    """Texts that a program added: their form is kept, and nothing in them acts."""
+    trap, far = "javascript:window.taken=1", "https://elsewhere.example/x"
+    script = "<script>window.taken=1</script>"
+    texts = {
+        "md": f"# Head\n\nA **bold** [link]({far}), a [trap]({trap}) and `<img src=x onerror=window.taken=1>`"
+        f".\n\n1. one\n2. two\n\n```\n{script}\n```",
+        "html": "<article onclick='window.taken=1'><h1>Head</h1><p style='color:red'>A <b>bold</b>"
+        f" <a href='{far}' onclick='window.taken=1'>link</a>, a <a href='{trap}'>trap</a></p>"
+        f"<img src={far} onerror=window.taken=1>{script}<iframe src={far}></iframe>"
+        "<svg onload=window.taken=1><style>*{display:none}</style></svg><ol><li>one<li>two</ol></article>",
+    }
+    for number, text in enumerate(hostile_texts()[::25]):
+        texts[f"p{number}"] = f"<p>{text}</p>{text}"
+        texts[f"m{number}"] = (
+            f"# Head\n\n{text} **bold**\n\n> {text}\n\n- {text}\n\n| a | b |\n|--|--|\n| {text} | c |"
+        )
+    with LinkStore.open(tmp_path / "kb") as store, serving(store) as address:
+        store.add_documents(
+            [Document(id=id, page_content=text.replace("\x00", "")) for id, text in texts.items()]
+        )
+        page = tab(address)
+        for id in texts:
+            page.tab.evaluate("id => location.hash = `#/document?id=${id}`", id)
+            page.tab.wait_for_function(
+                "id => document.querySelector('.facts-table td')?.textContent === id", arg=id
+            )
+            assert page.tab.locator(MADE).count() == 0, id
+            names = page.tab.eval_on_selector_all(
+                ".text *",
+                "nodes => nodes.flatMap(node => node.getAttributeNames())",
+            )
+            assert set(names) <= {
+                "class",
+                "dir",
+                "tabindex",
+                "role",
+                "aria-label",
+                "scope",
+                "href",
+                "target",
+                "rel",
+            }
+            if id in ("md", "html"):
+                assert page.tab.locator(".text strong, .text b").all_inner_texts() == ["bold"]
+                assert page.tab.locator(".text h3").all_inner_texts() == ["Head"]
+                assert page.tab.locator(".text li").all_inner_texts() == ["one", "two"]
+                assert page.tab.locator(".text a").count() == 1
+        page.tab.wait_for_timeout(300)
+        page.check()
+
+
+def test_the_map_shows_pages_orphans_groups_and_dates(tab, address):
     page = tab(address)
-    page.tab.click("nav a:has-text('Corpus')")
-    page.tab.wait_for_selector(".facts")
-    page.tab.wait_for_selector(".graph-status:has-text('4 nodes, 4 links')")
-    assert page.tab.locator(".facts section:has-text('Without links') button").inner_text() == "History"
-    page.tab.select_option("select[aria-label='Colour by']", "folder")
+    page.tab.click("nav a:has-text('Map')")
+    page.tab.wait_for_selector(".atlas .graph-status:has-text('4 pages')")
+    assert "The store has 4 pages" in page.tab.inner_text(".report").replace("documents", "pages")
+    page.tab.click(".orphans summary")
+    assert page.tab.locator(".orphans a").all_inner_texts() == ["History"]
+    page.tab.click(".groups button >> nth=0")
+    page.tab.wait_for_selector(".graph-status:has-text('3 of 4 pages')")
+    page.tab.click(".groups button >> nth=0")
     page.tab.fill("input[aria-label='Search the drawn pages']", "guide")
+    page.tab.wait_for_selector(".graph-status:has-text('1 of 4 pages')")
+    page.tab.hover(".centres li >> nth=0")
+    page.tab.wait_for_selector(".graph-status:has-text('links')")
+    page.tab.click(".checkup summary")
     page.tab.click("button:has-text('Examine the store')")
-    page.tab.wait_for_selector(".facts :text-matches('attention|drift|coverage|dangling|names')")
+    page.tab.wait_for_selector(".checkup :text-matches('attention|drift|coverage|dangling|names')")
     page.check()
 
 
 def test_arrow_keys_walk_along_links_and_enter_opens(tab, address):
     page = tab(address)
-    page.tab.goto(f"{address.partition('#')[0]}#/document?id=guide&hops=1")
-    page.tab.wait_for_selector(".graph-canvas canvas")
+    page.tab.click("nav a:has-text('Map')")
+    page.tab.wait_for_selector(".atlas .graph-canvas canvas")
     page.tab.focus(".graph-canvas")
     page.tab.keyboard.press("ArrowRight")
     first = page.tab.inner_text(".graph-status")
-    assert first.startswith("Guide")
+    assert first == "Questions: 3 links"
     walked = set()
     for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp"):
         page.tab.keyboard.press(key)
@@ -164,9 +358,10 @@ def test_without_webgl_the_graph_is_a_list(browser, address):
     context.add_init_script("HTMLCanvasElement.prototype.getContext = () => null")
     tab = context.new_page()
     tab.goto(address)
-    ask(tab, QUESTION)
     tab.wait_for_selector(".graph-status:has-text('no WebGL')")
     assert tab.locator(".graph-list button:has-text('Guide')").is_visible()
+    ask(tab, QUESTION)
+    tab.wait_for_selector(".diagram .node[aria-label^='Guide']")
     context.close()
 
 
@@ -174,12 +369,17 @@ def test_without_webgl_the_graph_is_a_list(browser, address):
 @pytest.mark.parametrize("width", [360, 1280])
 def test_axe_finds_nothing_serious(tab, address, scheme, width):
     page = tab(address, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
-    ask(page.tab, QUESTION)
-    views = ["", "#/corpus", "#/document?id=guide&hops=1"]
-    for view in views:
-        if view:
-            page.tab.goto(address.partition("#")[0] + view)
-            page.tab.wait_for_selector(".graph-status")
+    query = urlencode({"q": QUESTION})
+    views = {
+        "#/ask": ".graph-status:has-text('pages')",
+        f"#/ask?{query}": ".diagram .node",
+        "#/ask?q=carbonara+pancetta+pecorino": ".nothing",
+        "#/corpus": ".graph-status:has-text('pages')",
+        f"#/document?id=guide&{query}": ".diagram .node",
+    }
+    for view, awaited in views.items():
+        page.tab.goto(address.partition("#")[0] + view)
+        page.tab.wait_for_selector(awaited)
         found = Axe().run(page.tab).response["violations"]
         serious = [one for one in found if one["impact"] in ("serious", "critical")]
         told = [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in serious]
@@ -187,7 +387,7 @@ def test_axe_finds_nothing_serious(tab, address, scheme, width):
         wide = page.tab.evaluate(
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
-        assert wide <= 0, f"{view or 'ask'} is wider than {width}"
+        assert wide <= 0, f"{view} is wider than {width}"
 
 
 def test_without_the_token_nothing_is_shown_and_with_it_all(tab, address):
@@ -197,6 +397,21 @@ def test_without_the_token_nothing_is_shown_and_with_it_all(tab, address):
     page.tab.fill("input[type=password]", address.partition("=")[2])
     page.tab.keyboard.press("Enter")
     page.tab.wait_for_selector("input[name=q]")
+
+
+def test_on_a_phone_the_picture_is_above_the_fold(tab, address):
+    page = tab(address, viewport={"width": 390, "height": 844}, has_touch=True)
+    for view, picture in (
+        ("#/ask", ".graph-canvas"),
+        (f"#/ask?{urlencode({'q': QUESTION})}", ".diagram"),
+        ("#/document?id=guide", ".diagram"),
+        ("#/corpus", ".graph-canvas"),
+    ):
+        page.tab.goto(address.partition("#")[0] + view)
+        page.tab.wait_for_selector(picture)
+        box = page.tab.locator(picture).bounding_box()
+        assert 0 <= box["y"] <= 844 - min(box["height"], 300), (view, box)
+    page.check()
 
 
 def test_a_server_that_is_gone_is_said_to_be(tab, store):
@@ -215,13 +430,13 @@ def test_hostile_texts_stay_texts_in_every_view(tab, hostile):
         base = address.partition("#")[0]
         for text in hostile_texts()[::50]:
             id = text.replace("\x00", "")
-            page.tab.evaluate("id => location.hash = `#/document?id=${encodeURIComponent(id)}&hops=1`", id)
+            page.tab.evaluate("id => location.hash = `#/document?id=${encodeURIComponent(id)}`", id)
             page.tab.wait_for_function(
                 "id => document.querySelector('.text')?.textContent.includes(id)", arg=id
             )
             assert page.tab.locator(MADE).count() == 0
         page.tab.goto(f"{base}#/corpus")
-        page.tab.wait_for_selector(".graph-status:has-text('500 nodes')")
+        page.tab.wait_for_selector(".graph-status:has-text('500 pages')")
         page.tab.click("summary:has-text('As a list')")
         assert page.tab.locator(MADE).count() == 0
         assert page.tab.locator("main a[href^='javascript:'], main a[href^='data:']").count() == 0
@@ -237,7 +452,7 @@ def test_files_show_hits_and_stores_and_ask_nobody(tab, store, hostile, tmp_path
         file = tmp_path / f"{name}.html"
         file.write_text(text, encoding="utf-8")
         page = tab(file.as_uri())
-        page.tab.wait_for_selector(".graph-status")
+        page.tab.wait_for_selector(".graph-status, .diagram .node")
         page.check()
     assert page.tab.title() == hostile_texts()[1]
 
@@ -245,8 +460,8 @@ def test_files_show_hits_and_stores_and_ask_nobody(tab, store, hostile, tmp_path
 def test_motion_that_is_not_wanted_does_not_come(tab, address):
     """All steps of the layout are done before the first picture, and none afterwards."""
     page = tab(address, reduced_motion="reduce")
-    page.tab.click("nav a:has-text('Corpus')")
-    page.tab.wait_for_selector(".graph-canvas canvas")
+    page.tab.click("nav a:has-text('Map')")
+    page.tab.wait_for_selector(".atlas .graph-canvas canvas")
     page.tab.wait_for_timeout(500)
     kept = page.tab.evaluate(
         "Object.entries(sessionStorage).find(([name]) => name.startsWith('linkstore-places'))"
@@ -261,7 +476,7 @@ def test_conversations_are_shown_and_what_would_be_recalled(tab, store, tmp_path
             page = tab(address)
             page.tab.click("nav a:has-text('Memory')")
             page.tab.wait_for_selector(".turns .query:has-text('Rex')")
-            page.tab.fill("input[aria-label=Question]", "What is my dog called?")
+            page.tab.fill(".recall input", "What is my dog called?")
             page.tab.keyboard.press("Enter")
             page.tab.wait_for_selector("summary:has-text('Prompt')")
             page.check()
@@ -276,7 +491,7 @@ def test_a_view_that_was_left_does_not_come_back_when_its_answer_does(tab, addre
 
     monkeypatch.setattr(Views, "corpus", read_slowly)
     page = tab(address)
-    page.tab.click("nav a:has-text('Corpus')")
+    page.tab.click("nav a:has-text('Map')")
     page.tab.wait_for_selector(".note:has-text('Reading')")
     page.tab.click("nav a:has-text('Ask')")
     page.tab.wait_for_selector("input[name=q]")
@@ -290,15 +505,15 @@ def test_a_view_that_was_left_does_not_come_back_when_its_answer_does(tab, addre
 def test_a_store_that_changes_while_the_page_is_open_is_shown_as_it_is(tab, tmp_path):
     with LinkStore.open(tmp_path / "kb") as store, serving(store) as address:
         page = tab(address)
-        page.tab.click("nav a:has-text('Corpus')")
+        page.tab.click("nav a:has-text('Map')")
         page.tab.wait_for_selector(".note:has-text('The store is empty')")
         store.add_texts(["A first text."], ids=["first"])
         page.tab.click("nav a:has-text('Ask')")
-        page.tab.click("nav a:has-text('Corpus')")
-        page.tab.wait_for_selector(".graph-status:has-text('1 node')")
-        page.tab.wait_for_selector("header:has-text('1 document')")
+        page.tab.click("nav a:has-text('Map')")
+        page.tab.wait_for_selector(".graph-status:has-text('1 page')")
+        page.tab.wait_for_selector(".brand[title='1 document']")
         store.delete(["first"])
-        page.tab.goto(f"{address.partition('#')[0]}#/document?id=first&hops=1")
+        page.tab.goto(f"{address.partition('#')[0]}#/document?id=first")
         page.tab.wait_for_selector(".error:has-text('does not exist')")
 
 
@@ -324,16 +539,19 @@ def test_a_suggested_link_is_added_only_where_writing_is_allowed(tab, tmp_path):
         for write in (False, True):
             with serving(store, write=write) as address:
                 page = tab(address)
-                page.tab.click("nav a:has-text('Corpus')")
+                page.tab.click("nav a:has-text('Map')")
+                page.tab.click(".suggestions summary")
                 page.tab.click("button:has-text('Suggest links')")
-                page.tab.wait_for_selector(".facts ol li")
+                page.tab.wait_for_selector(".suggestions ol li")
                 assert page.tab.locator("button:has-text('Add')").count() == int(write)
-                page.tab.goto(f"{address.partition('#')[0]}#/document?id=b&hops=1")
+                page.tab.goto(f"{address.partition('#')[0]}#/document?id=b")
+                page.tab.wait_for_selector(".reader")
+                page.tab.click(".suggestions summary")
                 page.tab.click("button:has-text('Suggest links')")
-                page.tab.wait_for_selector("section li button:has-text('a')")
+                page.tab.wait_for_selector(".suggestions li a:has-text('a')")
                 if write:
                     page.tab.click("button:has-text('Add')")
-                    page.tab.wait_for_selector("section li:has-text('added')")
+                    page.tab.wait_for_selector(".suggestions li:has-text('added')")
         assert [one.ids for one in store.links.neighbours("b").outgoing if one.ids] == [("a",)]
 
 
@@ -343,14 +561,14 @@ def test_a_slider_and_a_search_say_and_list_what_they_leave(tab, tmp_path):
             one = Document(id=str(year), page_content=f"Of {year}.", metadata={"date": f"{year}-05-01"})
             store.add_documents([one])
         page = tab(address)
-        page.tab.click("nav a:has-text('Corpus')")
-        page.tab.wait_for_selector(".graph-status:has-text('3 nodes')")
+        page.tab.click("nav a:has-text('Map')")
+        page.tab.wait_for_selector(".graph-status:has-text('3 pages')")
         page.tab.click("summary:has-text('As a list')")
         page.tab.focus("input[type=range]")
         page.tab.keyboard.press("ArrowLeft")
-        page.tab.wait_for_selector(".graph-status:has-text('2 of 3 nodes')")
+        page.tab.wait_for_selector(".graph-status:has-text('2 of 3 pages')")
         page.tab.fill("input[aria-label='Search the drawn pages']", "2022")
-        page.tab.wait_for_selector(".graph-status:has-text('1 of 3 nodes')")
+        page.tab.wait_for_selector(".graph-status:has-text('1 of 3 pages')")
         assert page.tab.locator(".nodes > li").all_inner_texts() == ["Of 2022. (0 links)"]
         page.check()
 
@@ -378,9 +596,9 @@ def test_strange_stores_are_shown_without_a_fault(tab, tmp_path, width):
             page = tab(address, viewport={"width": width, "height": 800})
             ask(page.tab, "Only this")
             ids = [one.id for one in documents]
-            for view in ["#/corpus", *(f"#/document?{urlencode({'id': id, 'hops': 2})}" for id in ids)]:
+            for view in ["#/corpus", *(f"#/document?{urlencode({'id': id})}" for id in ids)]:
                 page.tab.evaluate("view => location.hash = view", view)
-                page.tab.wait_for_selector(".graph-status" if ids else ".note:has-text('empty')")
+                page.tab.wait_for_selector(".atlas, .reader" if ids else ".note:has-text('empty')")
                 wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
                 assert page.tab.evaluate(wide) <= 0, view
             page.check()
@@ -403,19 +621,19 @@ def test_a_person_goes_through_all_views(tab, tmp_path, corpus):
         with serving(store) as address:
             page = tab(address)
             ask(page.tab, question)
-            first = page.tab.locator("article.hit .head button").first
+            first = page.tab.locator(".result h2 a").first
             named = first.inner_text()
             first.click()
-            page.tab.wait_for_selector("pre.text")
-            assert named in page.tab.inner_text("h2")
-            page.tab.locator(".links li button").first.click()
-            left = "named => !document.querySelector('h2')?.textContent.includes(named)"
+            page.tab.wait_for_selector(".text")
+            assert named == page.tab.inner_text(".reader h1")
+            page.tab.locator(".links li a").first.click()
+            left = "named => document.querySelector('.reader h1')?.textContent !== named"
             page.tab.wait_for_function(left, arg=named)
-            page.tab.click("nav a:has-text('Corpus')")
-            page.tab.wait_for_selector(f".graph-status:has-text('{store.survey().pages} nodes')")
-            page.tab.select_option("select[aria-label='Colour by']", "folder")
+            page.tab.click("nav a:has-text('Map')")
+            page.tab.wait_for_selector(f".graph-status:has-text('{store.survey().pages} pages')")
+            page.tab.locator(".groups button").first.click()
             page.tab.fill("input[aria-label='Search the drawn pages']", "a")
             page.tab.wait_for_selector(".graph-status:has-text(' of ')")
             page.tab.go_back()
-            page.tab.wait_for_selector("pre.text")
+            page.tab.wait_for_selector(".text")
             page.check()

@@ -36,7 +36,7 @@ def client(store):
 @pytest.fixture(params=["the page", "MCP beside the page", "MCP alone"])
 def ask(store, request):
     """Sends a request that is right but for its headers to one of the servers that share the guard."""
-    endpoint = None if request.param == "the page" else make_endpoint(make_tool_server(store))
+    endpoint = None if request.param == "the page" else make_endpoint(make_tool_server({"": store}))
     if endpoint is not None and request.param == "MCP alone":
         app = RequestGuard(endpoint, TOKEN, HOSTS)
     else:
@@ -226,7 +226,7 @@ def test_a_fault_of_the_server_is_logged_and_not_told(client, store, monkeypatch
 
 def test_the_command_serves_the_page_and_mcp_with_one_token(site):
     command = [sys.executable, "-c", "from linkstore.cli import main; main()", "serve", "--store", str(site)]
-    options = ["--port", "0", "--no-open", "--token", TOKEN, "--mcp", "--about", "a site"]
+    options = ["--port", "0", "--no-browser", "--token", TOKEN, "--mcp", "--about", "a site"]
     process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
 
     def ask(path, token, body):
@@ -257,7 +257,7 @@ def test_the_command_serves_the_page_and_mcp_with_one_token(site):
         process.communicate(timeout=20)
 
 
-@pytest.mark.parametrize("words", [("serve", "--no-open"), ("mcp", "--http")], ids=["serve", "mcp"])
+@pytest.mark.parametrize("words", [("serve", "--no-browser"), ("mcp", "--http")], ids=["serve", "mcp"])
 def test_a_port_in_use_is_said_with_what_to_do(tmp_path, words):
     with LinkStore.open(tmp_path / "kb") as store:
         store.add_texts(["A hub has many links."])

@@ -26,6 +26,7 @@ from linkstore.memory import ConversationMemory, SessionKey
 from linkstore.strategies import Eager
 
 QUESTION = "How do I install the program?"
+TITLES = {"guide": "Guide", "install": "Installing", "faq": "Questions", "history": "History"}
 
 
 def show(store, view, **given):
@@ -116,27 +117,85 @@ def test_a_document_that_is_not_reached_has_its_distance_in_links(store):
     assert found["reasons"][0] == "the search did not reach it, and no hit is within 3 links of it"
 
 
-def test_a_document_shows_its_links_and_what_leads_nowhere(store):
-    found = show(store, "document", id="guide", hops=1)
-    assert {(one["label"], one["documents"][0]["id"]) for one in found["outgoing"]} == {
-        ("see install", "install"),
-        ("see faq", "faq"),
+def test_a_document_shows_its_links_and_who_is_at_their_other_ends(store):
+    found = show(store, "document", id="guide")
+    assert {(link["label"], link["id"], link["at"]) for link in found["outgoing"]} == {
+        ("see install", "install", "guide"),
+        ("see faq", "faq", "guide"),
     }
-    assert [one["documents"][0]["id"] for one in found["incoming"]] == ["faq"]
-    assert {node["id"] for node in found["graph"]["nodes"]} == {"guide", "install", "faq"}
-    assert {(edge["source"], edge["target"]) for edge in found["graph"]["edges"]} == {
-        ("guide", "install"),
-        ("guide", "faq"),
-        ("faq", "guide"),
+    assert [(link["id"], link["label"]) for link in found["incoming"]] == [("faq", "see guide")]
+    assert {id: other["title"] for id, other in found["others"].items()} == {
+        "install": "Installing",
+        "faq": "Questions",
     }
-
-
-def test_the_hops_around_a_document_are_one_to_three(store):
-    for hops in (0, 4, True, "2"):
-        with pytest.raises(StrategyError):
-            show(store, "document", id="guide", hops=hops)
+    assert found["between"] == [["install", "faq"]]
+    assert found["nowhere"] == []
     with pytest.raises(DocumentError, match="'nowhere'"):
         show(store, "document", id="nowhere")
+
+
+def paged(page, number, *links, text="", **metadata):
+    made = Document(
+        id=f"{page}#{number}", page_content=text or f"{page} {number}", metadata={"page": page, **metadata}
+    )
+    add_links(made, Link.incoming(kind="to", tag=made.id))
+    add_links(made, *(Link.outgoing(kind="to", tag=tag, label=f"to {tag}") for tag in links))
+    return made
+
+
+def test_a_document_is_shown_as_its_whole_page_with_the_links_of_all_its_chunks(tmp_path):
+    """Links among its own chunks are not listed, and what leads nowhere is apart."""
+    trail = {"title": "A", "headings": ["A", "Second"]}
+    chunks = (
+        paged("a", 0, "a#1", "b#0", title="A", headings=["A"]),
+        paged("a", 1, "a#0", "gone", text="A > Second\n\nThe monorails and a monorail.", **trail),
+    )
+    with LinkStore.open(tmp_path / "kb", embedding()) as store:
+        store.pages.put(
+            "s",
+            [PageDocuments("a", "1", chunks), PageDocuments("b", "1", (paged("b", 0, "a#1", title="B"),))],
+        )
+        found = show(store, "document", id="a#1", question="Which monorail is this?")
+    assert [(chunk["id"], chunk["headings"], chunk["text"]) for chunk in found["chunks"]] == [
+        ("a#0", ["A"], "a 0"),
+        ("a#1", ["A", "Second"], "The monorails and a monorail."),
+    ]
+    assert (found["title"], found["words"], found["left_out"]) == ("A", ["monorails", "monorail"], 0)
+    assert [(link["id"], link["label"], link["at"]) for link in found["outgoing"]] == [
+        ("b#0", "to b#0", "a#0")
+    ]
+    assert [(link["id"], link["label"]) for link in found["incoming"]] == [("b#0", "to a#1")]
+    assert found["nowhere"] == [{"kind": "to", "tag": "gone", "label": "to gone"}]
+
+
+def test_of_a_very_long_page_the_beginning_and_the_document_are_shown(tmp_path, monkeypatch):
+    chunks = tuple(paged("a", number, text="x" * 100) for number in range(9))
+    with LinkStore.open(tmp_path / "kb", embedding()) as store:
+        store.pages.put("s", [PageDocuments("a", "1", chunks)])
+        monkeypatch.setattr("linkstore.explorer.views._LONGEST_PAGE", 250)
+        found = show(store, "document", id="a#7")
+    assert [chunk["id"] for chunk in found["chunks"]] == ["a#0", "a#1", "a#7"]
+    assert found["left_out"] == 6
+
+
+def test_a_snippet_is_split_at_the_words_of_the_question(store):
+    snippet = show(store, "answer", question="What does the installer ask?")["hits"][0]["snippet"]
+    assert "".join(snippet) == "Why does the installer ask for a password?"
+    assert snippet[1::2] == ["installer", "ask"]
+
+
+def test_a_document_on_the_way_has_its_title_and_page(store):
+    settings = {"strategy": "all-paths", "depth": 2, "k": 1, "filter": None}
+    found = show(store, "answer", question="installer password machine", settings=settings)
+    way = [node for node in found["graph"]["nodes"] if node["role"] == "way"]
+    assert way
+    assert {(node["title"], node["page"]) for node in way} <= {
+        (title, f"https://site.example/{name}") for name, title in TITLES.items()
+    }
+    for start, *triples in found["hits"][0]["chains"]:
+        assert {start, *(end for triple in triples for end in (triple["subject"], triple["object"]))} <= set(
+            TITLES
+        )
 
 
 def test_what_is_typed_finds_ids_pages_and_words(store):

@@ -11,8 +11,7 @@ from growing import grows_with_length
 from internals import UnreadablePageError, decode_html, read_html_page
 
 from linkstore.errors import StrategyError
-from linkstore.ingest import PageSettings
-from linkstore.ingest.web import WebSettings
+from linkstore.ingest import PageSettings, WebSettings
 
 TEXT = "<p>Grüße, 東京</p>"
 

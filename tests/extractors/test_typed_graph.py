@@ -85,6 +85,97 @@ def scripted(*replies: object) -> ScriptedChatModel:
     )
 
 
+SHIPS = Schema(
+    types={"Ship", "Owner"},
+    relations=(Relation("OWNED_BY", "Ship", "Owner"), Relation("SISTER_OF", "Ship", "Ship")),
+)
+SHIP_TEXTS = [
+    "MV Aurora belongs to Anders Shipping.",
+    "The Aurora is a sister of the Boreas; Anders Shiping owns her.",
+    "Aurora and MV Boreas. ASC is Anders Shipping Company.",
+]
+SHIP_GRAPHS = [
+    {
+        "nodes": [node("Ship", "MV Aurora"), node("Owner", "Anders Shipping")],
+        "relations": [relation("OWNED_BY", "MV Aurora", "Anders Shipping", confidence=0.5)],
+    },
+    {
+        "nodes": [node("Ship", "Aurora"), node("Ship", "Boreas"), node("Owner", "Anders Shiping")],
+        "relations": [
+            relation("SISTER_OF", "Aurora", "Boreas"),
+            relation("OWNED_BY", "Aurora", "Anders Shiping", confidence=0.9),
+        ],
+    },
+    {
+        "nodes": [node("Ship", "MV Boreas"), node("Owner", "ASC"), node("Owner", "Anders Shipping Company")],
+        "relations": [],
+    },
+]
+
+
+def extract_ships(**options):
+    model = scripted(*SHIP_GRAPHS)
+    texts = [Document(id=f"t{at}", page_content=text) for at, text in enumerate(SHIP_TEXTS)]
+    return TypedGraphExtractor(model, SHIPS, max_concurrency=1, **options).extract(texts)
+
+
+def test_names_that_are_alike_stay_two_nodes_and_are_reported() -> None:
+    graph = extract_ships()
+    assert len(graph.documents) == 8
+    pairs = {(pair.first, pair.second) for pair in graph.duplicates}
+    assert pairs == {
+        ("Ship/mv aurora", "Ship/aurora"),
+        ("Ship/boreas", "Ship/mv boreas"),
+        ("Owner/anders shipping", "Owner/anders shiping"),
+        ("Owner/anders shipping", "Owner/anders shipping company"),
+        ("Owner/anders shiping", "Owner/anders shipping company"),
+        ("Owner/asc", "Owner/anders shipping company"),
+    }
+    assert str(graph.duplicates[0]).startswith(
+        "Ship/mv aurora and Ship/aurora may be the same: name but for "
+    )
+
+
+def test_the_caller_decides_which_nodes_are_one_thing() -> None:
+    asked = []
+
+    def is_same(pair):
+        asked.append(pair.names + pair.other_names)
+        return pair.first != "Owner/asc"
+
+    graph = extract_ships(is_same=is_same)
+    assert ("MV Aurora", "Aurora") in asked
+    assert graph.duplicates == ()
+    by_id = {document.id: document for document in graph.documents}
+    assert set(by_id) == {"Ship/mv aurora", "Ship/boreas", "Owner/anders shipping", "Owner/asc"}
+    aurora = by_id["Ship/mv aurora"]
+    assert aurora.metadata["aliases"] == ["Aurora"]
+    assert aurora.metadata["sources"] == ["t0", "t1"]
+    owned, sister = sorted(
+        (link for link in aurora.metadata["links"] if link["direction"] == "out"),
+        key=lambda link: link["kind"],
+    )
+    assert (owned["tag"], owned["data"]["confidence"]) == ("Owner/anders shipping", 0.9)
+    assert sister["tag"] == "Ship/boreas"
+    with LinkStore.open(":memory:") as store:
+        store.schema.set(SHIPS)
+        store.add_documents(graph.documents)
+
+
+def test_an_alias_that_is_declared_is_not_asked_about() -> None:
+    graph = extract_ships(
+        aliases={"MV Aurora": ["Aurora"]}, is_same=lambda pair: "aurora" in pair.second and 1 / 0
+    )
+    assert "Ship/mv aurora" in {document.id for document in graph.documents}
+
+
+def test_things_that_only_share_words_are_not_alike() -> None:
+    names = ["Directive 12", "Directive 13", "Amendment 1 to HB 4", "Amendment 4 to HB 1", "R-7", "R-8"]
+    proposed = {"nodes": [node("Rule", name) for name in names], "relations": []}
+    text = Document(id="t", page_content="; ".join(names))
+    assert TypedGraphExtractor(scripted(proposed), SCHEMA).extract([text]).duplicates == ()
+
+
 def test_a_question_is_answered_from_what_was_text() -> None:
     found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA, max_concurrency=1).extract(TEXTS)
     with LinkStore.open(":memory:") as store:

@@ -18,8 +18,7 @@ from internals import (
 
 from linkstore import LinkStore, get_links
 from linkstore.errors import SourceNotFoundError
-from linkstore.ingest import FolderSource, LlmsTxtSource, PageSource, index
-from linkstore.ingest.web import WebsiteSource
+from linkstore.ingest import FolderSource, LlmsTxtSource, PageSource, WebsiteSource, index
 
 OUTPUTS = [
     {"output_type": "stream", "text": ["\x1b[1m3\x1b[0m\n"]},

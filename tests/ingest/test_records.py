@@ -294,16 +294,6 @@ def test_chunks_that_come_in_another_order_are_linked_by_their_start_index(store
         assert [names[li.tag] for li in by_place[start] if li.label == "next"] == [following]
 
 
-def test_a_chunk_says_how_much_of_it_the_one_before_has(store):
-    texts = ["The mill stands on the river Aar since 1820.", "the river Aar since 1820. It burned down.", "x"]
-    index(store, DocumentsSource([Document(one, metadata={"source": "a"}) for one in texts], "s"))
-
-    said = {
-        d.page_content: [link.data for link in get_links(d) if link.label == "previous"] for d in store.scan()
-    }
-    assert said == {texts[0]: [], texts[1]: [{"overlap": len("the river Aar since 1820.")}], "x": [None]}
-
-
 def test_documents_without_origin_or_with_another_are_not_linked(store):
     documents = [
         Document("a"),

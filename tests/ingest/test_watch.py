@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import shutil
 import threading
 import time
@@ -14,7 +13,7 @@ import pytest
 from internals import RemovalRefusedError
 
 from linkstore import LinkStore
-from linkstore.errors import LinkStoreError, MissingExtraError, SourceNotFoundError
+from linkstore.errors import LinkStoreError, SourceNotFoundError
 from linkstore.ingest import FolderSource, Summary, VaultSource, watch_folder
 
 LONG = 30.0
@@ -212,16 +211,3 @@ def test_a_vault_is_indexed_as_one(folder):
         beta = next(str(one.id) for one in store.scan() if one.metadata["title"] == "Beta")
         led = [id for near in store.links.neighbours(beta).outgoing for id in near.ids]
         assert "The first note." in next(one.page_content for one in store.get_by_ids(led))
-
-
-def test_without_the_extra_it_says_what_to_install(folder, monkeypatch):
-    importing = builtins.__import__
-
-    def lacking(name, *rest):
-        if name == "watchfiles":
-            raise ImportError(name)
-        return importing(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", lacking)
-    with LinkStore() as store, pytest.raises(MissingExtraError, match=r"langchain-linkstore\[watch\]"):
-        watch_folder(store, FolderSource(folder))

@@ -12,7 +12,10 @@ from scripted_model import ScriptedChatModel
 from linkstore import LinkStore
 from linkstore.memory import ConversationMemory
 
-TURNS = [("What is sencha?", "Sencha is a green tea from Japan."), ("Who makes it?", "Farmers in Uji do.")]
+TURNS = [
+    ("What is gyokuro?", "Gyokuro is a tea that grows in the shade."),
+    ("What is sencha?", "Sencha is a green tea from Japan, which farmers in Uji make."),
+]
 
 
 def rewrite(question: str, *script: object) -> str:
@@ -37,7 +40,7 @@ def said(question: str) -> dict[str, str]:
         ("Does it grow in Uji?", "Does sencha grow in Uji?"),
     ],
 )
-def test_names_of_the_turns_and_the_knowledge_may_be_added(question, rewritten):
+def test_names_of_the_last_turn_and_the_knowledge_may_be_added(question, rewritten):
     assert rewrite(question, said(rewritten)) == rewritten
 
 
@@ -49,11 +52,12 @@ def test_names_of_the_turns_and_the_knowledge_may_be_added(question, rewritten):
         ("Where is it from?", "Sencha is from Japan."),
         ("Where is it from?", "Where is sencha from? It is from Japan. Shall I tell more?"),
         ("Where is it from?", "Where is matcha from?"),
+        ("Where is it from?", "Where is gyokuro from?"),
         ("Where is it from?", "Where is the tea of Napoleon from?"),
         ("Where is it from?", "Where is sencha from " + "Japan green tea farmers Uji " * 6 + "?"),
         ("What is the capital of France?", "What is the capital?"),
     ],
-    ids=["prompt", "new words", "answer", "several", "other", "invented", "long", "dropped"],
+    ids=["prompt", "new words", "answer", "several", "other", "earlier", "invented", "long", "dropped"],
 )
 def test_what_is_another_question_is_not_used(question, rewritten):
     assert rewrite(question, said(rewritten)) == question

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 
 import pytest
 from documented import linkstore
-from internals import FIRST_TASK, READ_TASK, Answer, Method, find_doubt
+from internals import TASK, Answer, Method, find_doubt
 from langchain_core.documents import Document
 
 from linkstore import LinkStore
@@ -125,7 +125,7 @@ def test_what_no_source_says_is_not_answered(store, url):
 def test_no_sentence_of_a_prompt_is_an_answer(store, url):
     for question in ("Which museum stands beside the Space Needle?", "Who built the mill?"):
         for statement in ask(store, model_at(url), question).statements:
-            assert statement.text not in FIRST_TASK + READ_TASK
+            assert statement.text not in TASK
 
 
 def test_a_page_that_gives_orders_is_not_obeyed(url):

@@ -366,8 +366,8 @@ def test_it_is_made_with_the_settings_of_open(tmp_path) -> None:
         LinkStore.from_texts(["x"], embedding(), path=tmp_path / "none", create=False)
 
 
-WITHOUT_TWIN = {"as_retriever", "observe", "explore"}
-"""They wait for nothing, like properties, or show something in a notebook."""
+WITHOUT_TWIN = {"as_retriever", "from_folder", "from_vault", "from_website"}
+"""They wait for nothing, like properties, or show a bar while they index: see ``ingest.aindex``."""
 
 
 def test_every_method_that_waits_has_an_async_twin_with_the_same_parameters() -> None:

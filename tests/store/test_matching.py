@@ -80,6 +80,35 @@ def test_an_empty_result_says_which_step_became_empty_and_what_there_is(ships: L
     assert "2 documents of type Permit, 0 with fee > 9" in (answer.reason or "")
 
 
+def test_a_step_may_name_branches_that_lead_there_too_or_do_not(ships: LinkStore) -> None:
+    """Which permits has the ship under the flag of s2 that is no s2, and which of them are of no s1?"""
+    under = Branch("f1", path="<FLIES")
+    held = Branch(start_type="Ship", path=(Step("FLIES", also=Branch("s2", path="FLIES")), "<FLIES", "HOLDS"))
+    assert ships.match(GraphQuery(held)).ids == ("p1", "p2")
+    some = Branch(
+        "f1", path=(Step("FLIES", backward=True, but_not=Branch(start_type="Permit", path="<HOLDS")), "FLIES")
+    )
+    assert ships.match(GraphQuery(some)).reason == (
+        "branch 1 (f1 <FLIES FLIES), step 2 'FLIES': 1 document before, 0 after; links here: FLIES"
+    )
+    none = Branch(start_type="Ship", path=(Step("HOLDS", also=under), "<HOLDS"))
+    reason = ships.match(GraphQuery(none)).reason or ""
+    assert "step 1 'HOLDS': 2 documents, none of which f1 <FLIES leads to" in reason
+    gone = Branch(start_type="Ship", path=Step("FLIES", also=Branch("p1", path="FLIES")))
+    assert "none of which p1 FLIES leads to (branch 1" in (ships.match(GraphQuery(gone)).reason or "")
+
+
+def test_documents_are_ordered_by_how_many_a_link_leads_to(ships: LinkStore) -> None:
+    every = Branch(start_type="Ship")
+    most = GraphQuery(every, order_by=">HOLDS", descending=True, limit=1)
+    assert ships.match(most).ids == ("s1",)
+    least = GraphQuery(every, order_by=">HOLDS", limit=1, ties=True)
+    answer = ships.match(least)
+    assert (answer.ids, answer.total) == (("s2", "s3"), 3)
+    with pytest.raises(UnknownNameError):
+        ships.match(GraphQuery(every, order_by="<OWNS"))
+
+
 def test_a_reason_tells_nothing_of_what_the_filter_hides(ships: LinkStore) -> None:
     query = GraphQuery(Branch("s1", path=Step("HOLDS", where={"status": "approved"})))
     answer = ships.match(query, filter={"$or": [{"type": "Ship"}, {"status": "ACTIVE"}]})
@@ -170,7 +199,7 @@ def test_the_short_form_of_a_step_is_lossless(text: str) -> None:
 
 
 def test_the_json_form_of_a_query_is_lossless() -> None:
-    odd = Step("a|b{1}", backward=True, repeat=(0, 4), type="T", where={"n": {"$in": [1, 2]}})
+    odd = Step("a|b{1}", True, (0, 4), "T", {"n": {"$in": [1, 2]}}, Branch("z", path="R"), (Branch("y"),))
     query = GraphQuery(
         (Branch("x", "T", ("R", odd)), Branch(start_type="U", where={"a": None})),
         combine="any",
@@ -181,9 +210,17 @@ def test_the_json_form_of_a_query_is_lossless() -> None:
         returns="groups",
         field="a",
         limit=7,
+        ties=True,
     )
     assert GraphQuery.from_dict(json.loads(json.dumps(query.to_dict()))) == query
     assert hash(query) == hash(GraphQuery.from_dict(query.to_dict()))
+
+
+def make_deep_query(depth: int) -> dict[str, object]:
+    branch: dict[str, object] = {"start": "a"}
+    for _ in range(depth):
+        branch = {"start": "a", "path": [{"step": "R", "also": [branch]}]}
+    return {"branches": [branch]}
 
 
 @pytest.mark.parametrize(
@@ -205,6 +242,12 @@ def test_the_json_form_of_a_query_is_lossless() -> None:
         (lambda: GraphQuery(Branch("a"), returns="values"), "a field is needed"),
         (lambda: GraphQuery(Branch("a"), field="n"), "a field is needed"),
         (lambda: GraphQuery(Branch("a"), limit=0), "limit must be"),
+        (lambda: GraphQuery(Branch("a"), ties=1), "ties must be true or false"),
+        (lambda: GraphQuery(Branch("a"), order_by="<R{2}"), "takes no repetition"),
+        (lambda: GraphQuery(Branch("a"), order_by="<"), "is no step"),
+        (lambda: Step("A", also=3), "also must be a list"),
+        (lambda: Step("A", also=Branch("a", path=Step("A", but_not=Branch("b")))), "make it flat"),
+        (lambda: GraphQuery.from_dict(make_deep_query(100_000)), "make it flat"),
         (lambda: GraphQuery.from_dict({"branches": [{"start": "a"}], "typ": 1}), "has no 'typ'"),
         (lambda: GraphQuery.from_dict({"type": "a"}), "has no 'type'"),
         (lambda: GraphQuery.from_dict({}), "needs 'branches'"),
@@ -232,13 +275,20 @@ def test_a_filter_in_a_query_is_checked_and_copied() -> None:
 def test_the_json_schema_takes_queries_and_nothing_else() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = make_json_schema(["FLIES", "HOLDS"], ["Ship", "Flag"])
-    right = GraphQuery(Branch("s1", "Ship", ("FLIES", Step(["HOLDS", "FLIES"], True, (1, 3), "Flag"))))
+    other = Branch("f1", path="<FLIES")
+    steps = (
+        "FLIES",
+        Step(["HOLDS", "FLIES"], True, (1, 3), "Flag", also=other),
+        Step("FLIES", but_not=other),
+    )
+    right = GraphQuery(Branch("s1", "Ship", steps), ties=True)
     jsonschema.validate(right.to_dict(), schema)
     for wrong in (
         {"branches": []},
         {"branches": [{"start": "a", "path": ["OWNS"]}]},
         {"branches": [{"start": "a", "type": "Ship"}]},
         {"branches": [{"start": "a"}], "result_type": "Boat"},
+        {"branches": [{"start": "a", "path": [{"step": "FLIES", "also": [{"begin": "a"}]}]}]},
     ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, schema)

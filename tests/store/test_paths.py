@@ -98,7 +98,7 @@ def test_limits_of_paths_are_said_and_wrong_arguments_are_errors() -> None:
         assert "hub_cap=1" in store.links.paths("d0", "d39", hub_cap=1).limits[-1]
         with pytest.raises(QueryError, match="same document"):
             store.links.paths("d0", "[d0]")
-        with pytest.raises(QueryError, match="no document alone"):
+        with pytest.raises(QueryError, match="no document has the id or name"):
             store.links.paths("d0", "zzzz")
         with pytest.raises(StrategyError, match="k must be"):
             store.links.paths("d0", "d1", 0)

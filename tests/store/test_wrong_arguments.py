@@ -88,7 +88,7 @@ def test_a_document_without_text_is_stored_with_the_vector_that_is_given() -> No
 
 
 def test_documents_without_links_are_told_of() -> None:
-    with pytest.warns(UserWarning, match="none of the documents has links"):
+    with pytest.warns(UserWarning, match="no link leads from one of the documents"):
         LinkStore.from_documents([Document(page_content="tower")]).close()
     with warnings.catch_warnings(action="error"):
         linked = Document(page_content="tower")
@@ -124,8 +124,8 @@ def test_a_string_is_not_taken_for_a_list_of_its_letters(store) -> None:
         lambda: asyncio.run(store.aget_by_ids("tb")),
         lambda: store.delete("tb"),
         lambda: store.pages.remove("tb"),
-        lambda: store.touch("tb"),
-        lambda: store.accessed("tb"),
+        lambda: store.accesses.record("tb"),
+        lambda: store.accesses.read("tb"),
         lambda: store.search("x", initial_roots="tb"),
         lambda: LinkStore.from_texts("tb"),
     ):
@@ -142,15 +142,15 @@ def test_an_id_that_is_not_a_string_is_refused(store, wrong) -> None:
         lambda: store.delete(["t", wrong]),
         lambda: asyncio.run(store.adelete(["t", wrong])),
         lambda: store.pages.remove(["t", wrong]),
-        lambda: store.touch(["t", wrong]),
-        lambda: store.accessed(["t", wrong]),
+        lambda: store.accesses.record(["t", wrong]),
+        lambda: store.accesses.read(["t", wrong]),
         lambda: store.links.replace(["k"], {"t": [], 3: []}),
         lambda: store.search("x", initial_roots=["t", wrong]),
     ):
         with pytest.raises(ArgumentError, match=r"must be a string, not "):
             act()
     assert store.survey().documents == 2
-    assert store.accessed(["t"]) == {}
+    assert store.accesses.read(["t"]) == {}
 
 
 def test_what_is_no_document_and_no_link_is_named() -> None:

@@ -8,9 +8,9 @@ import pytest
 from internals import is_slip
 from langchain_core.documents import Document
 from named import Named
+from tool_cases import make_all_tools
 
 from linkstore import LinkStore
-from linkstore.agents import graph_tools
 from linkstore.strategies import AllPaths
 
 
@@ -106,7 +106,7 @@ def test_a_short_name_of_two_things_is_a_choice(museum: LinkStore) -> None:
         cut for cut in museum.search("beds on Monte Orsaro", strategy=AllPaths()).cuts if cut.reason == "name"
     )
     assert cut.count == 2
-    (tool,) = (tool for tool in graph_tools(museum) if tool.name == "match")
+    (tool,) = (tool for tool in make_all_tools(museum) if tool.name == "match")
     assert "'Monte Orsaro' may mean [hut/30410]" in tool.invoke({"branches": [{"start": "Monte Orsaro"}]})
 
 
@@ -128,14 +128,14 @@ def test_a_short_name_of_two_things_is_a_choice(museum: LinkStore) -> None:
     ],
 )
 def test_a_tool_takes_a_name_as_people_write_it(museum: LinkStore, name: str, id: str) -> None:
-    (links,) = (tool for tool in graph_tools(museum) if tool.name == "links")
+    (links,) = (tool for tool in make_all_tools(museum) if tool.name == "links")
     assert links.invoke({"id": name}).startswith(f"[{id}]:")
 
 
 def test_what_several_are_called_or_none_is_said(museum: LinkStore) -> None:
-    (links,) = (tool for tool in graph_tools(museum) if tool.name == "links")
+    (links,) = (tool for tool in make_all_tools(museum) if tool.name == "links")
     told = links.invoke({"id": "duchess"})
-    assert "these have something like it in their names: [loco:46220] LNR Duchess of Thornbury, " in told
+    assert "'duchess' may mean [loco:46220] LNR Duchess of Thornbury, " in told
     for name in ("winter", "30425", "Kasparovski", "of the", "no such"):
         assert f"no document has the id or name {name!r}; take ids" in links.invoke({"id": name})
 
@@ -144,7 +144,7 @@ def test_a_word_that_too_many_have_leads_to_a_choice() -> None:
     """Only some of the documents with the word are read, so nobody knows whether one alone is meant."""
     with LinkStore() as store:
         store.add_documents([describe(f"t{n}", "A tide " * (n < 60), f"Tide {n}") for n in range(61)])
-        (links,) = (tool for tool in graph_tools(store) if tool.name == "links")
+        (links,) = (tool for tool in make_all_tools(store) if tool.name == "links")
         assert " and 45 more; name one by its id" in links.invoke({"id": "Tide"})
 
 

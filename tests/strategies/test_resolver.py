@@ -30,6 +30,18 @@ def make_documents() -> list[Document]:
         make("log", "Log", "Stormy Tuesday was when the lamp failed."),
         make("doc/x", "Log", "An entry.", url="https://lights.example/log/9"),
     ]
+    documents += [
+        make("buoy/n", "Buoy", name="ZA354"),
+        make("job/1", "Job", title="OUT-2024-008"),
+        make("job/2", "Job", title="OUT-2024-009"),
+        make("act/1", "Act", title="Whales Act 2007", alias=["LA 2007"]),
+        make("act/2", "Act", title="Wrecks Act 2007"),
+        make("gift/1", "Gift", title="A bell", inventory="G.1931.27", since="2021-03-05"),
+        make("mesh", "Mesh", title="SM_Kelp_05"),
+        make("b/1", "Build", title="Build 0.8.2 Switch"),
+        make("b/2", "Build", title="Build 0.8.2 PC"),
+        make("note/1", "Note", title="Amendment 4 to HB 1/2022"),
+    ]
     add_links(documents[11], Link.incoming(kind="mention", tag="the great failure"))
     return documents
 
@@ -73,6 +85,15 @@ def resolve(store: LinkStore, name: str, **filter: str) -> Resolution:
         ("Inner Lakes Commission", "org/2"),
         ("r 7", "rule/R-7"),
         ("rule R-8", "rule/R-8"),
+        ("za-354", "buoy/n"),
+        ("354", "buoy/n"),
+        ("8 of 2024", "job/1"),
+        ("OUT 2024 9", "job/2"),
+        ("wrekcs act 2007", "act/2"),
+        ("g 1931 27", "gift/1"),
+        ("Kelp_05", "mesh"),
+        ("kelp 5", "mesh"),
+        ("0.8.2 on Switch", "b/1"),
         ("Stormy Tuesday", "log"),
         ("The Great Failure", "log"),
     ],
@@ -92,6 +113,7 @@ def test_every_way_to_say_a_name_means_the_thing(store: LinkStore, name: str, id
         ("Halvorsen", {"kp/1", "kp/2"}),
         ("Captain Ingrid Halvorsen", {"kp/1"}),
         ("Nplb", {"org/1"}),
+        ("Act 2007", {"act/1", "act/2"}),
     ],
 )
 def test_what_is_unsure_is_offered_and_not_taken(store: LinkStore, name: str, ids: set[str]) -> None:
@@ -101,7 +123,12 @@ def test_what_is_unsure_is_offered_and_not_taken(store: LinkStore, name: str, id
 
 
 @pytest.mark.parametrize(
-    "name", ["R-9", "77124", "Zealand", "West Bay", "", "[]", "\ud800", "the", "ZZZ", "Ingmar Nilsen", "kp"]
+    "name",
+    [
+        *("R-9", "77124", "Zealand", "West Bay", "", "[]", "\ud800", "the", "ZZZ", "Ingmar Nilsen", "kp"),
+        *("Lotteries Act 2007", "Amendment 1 to HB 4/2022", "2021-03-05", "ZA345", "G 1931 28", "2007"),
+        *("0.2.8 on Switch", "0.8.2 on PS5", "Kelp_06", "on Switch 8"),
+    ],
 )
 def test_what_has_another_name_is_not_meant(store: LinkStore, name: str) -> None:
     assert resolve(store, name).document is None

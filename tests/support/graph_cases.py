@@ -62,26 +62,30 @@ def make_query(rng: random.Random, size: int = 24) -> GraphQuery:
         result_type=rng.choice([None, None, *TYPES]),
         where=rng.choice([None, None, {"status": "active"}, {"n": {"$gte": 1}}]),
         as_of=rng.choice([None, None, *AS_OF]),
-        order_by=rng.choice([None, "n", "status"]),
+        order_by=rng.choice([None, "n", "status", "<FLIES", ">OWNS|KEEPS"]),
         descending=rng.random() < 0.5,
         limit=rng.choice([3, 100]),
+        ties=rng.random() < 0.3,
     )
 
 
-def _make_branch(rng: random.Random, size: int) -> Branch:
-    path = tuple(_make_step(rng) for _ in range(rng.randrange(4)))
+def _make_branch(rng: random.Random, size: int, *, nested: bool = False) -> Branch:
+    path = tuple(_make_step(rng, size, nested=nested) for _ in range(rng.randrange(4)))
     if rng.random() < 0.7:
         return Branch(f"d{rng.randrange(size)}", path=path)
     return Branch(start_type=rng.choice(TYPES), path=path, where=rng.choice([None, {"n": {"$ne": 2}}]))
 
 
-def _make_step(rng: random.Random) -> Step:
+def _make_step(rng: random.Random, size: int, *, nested: bool) -> Step:
+    inner = [_make_branch(rng, size, nested=True) for _ in range(0 if nested else 2)]
     return Step(
         rng.sample(KINDS, rng.choice([1, 1, 2])),
         backward=rng.random() < 0.5,
         repeat=rng.choice([(1, 1), (1, 1), (1, 3), (0, 2), (2, 3)]),
         type=rng.choice([None, None, *TYPES]),
         where=rng.choice([None, None, None, {"status": "active"}]),
+        also=inner[:1] if rng.random() < 0.2 else (),
+        but_not=inner[1:] if rng.random() < 0.2 else (),
     )
 
 
@@ -145,6 +149,10 @@ class Oracle:
                         further[other] = min(length + 1, further.get(other, length + 1))
                 level = further
             reached = {id: length for id, length in ends.items() if self._passes(id, step.type, step.where)}
+            for other in step.also:
+                reached = {id: reached[id] for id in reached.keys() & self.walk(other, as_of).keys()}
+            for other in step.but_not:
+                reached = {id: reached[id] for id in reached.keys() - self.walk(other, as_of).keys()}
         return reached
 
     def _passes(self, id: str, type: str | None, where: Any) -> bool:
@@ -162,16 +170,28 @@ class Oracle:
         name = query.order_by
         if name is None:
             return sorted(kept, reverse=query.descending), walks
-        having = [id for id in kept if name in self.documents[id].metadata]
-        having.sort(key=lambda id: self.documents[id].metadata[name], reverse=query.descending)
-        return [*having, *(id for id in kept if name not in self.documents[id].metadata)], walks
+        values = self.rank(kept, query)
+        having = sorted((id for id in kept if id in values), key=values.__getitem__, reverse=query.descending)
+        return [*having, *(id for id in kept if id not in values)], walks
+
+    def rank(self, ids: Iterable[str], query: GraphQuery) -> dict[str, Any]:
+        """Return what orders documents: values of a field, or to how many others links lead."""
+        name = query.order_by or ""
+        if name[:1] in ("<", ">"):
+            step = Step.parse(name.removeprefix(">"))
+            return {id: len(self.follow(id, step, query.as_of)) for id in ids}
+        return {id: own[name] for id in ids if name in (own := self.documents[id].metadata)}
 
 
 def check_answer(answer: GraphAnswer, query: GraphQuery, oracle: Oracle) -> None:
     """Compare an answer with the oracle: results, order, number, and a shortest chain for each branch."""
     ids, walks = oracle.match(query)
     assert answer.total == len(ids)
-    assert list(answer.ids) == ids[: query.limit]
+    expected = ids[: query.limit]
+    if query.ties and query.order_by and len(expected) == query.limit:
+        values = oracle.rank(ids, query)
+        expected += [id for id in ids[query.limit :] if values.get(id, id) == values.get(expected[-1])]
+    assert list(answer.ids) == expected
     assert answer.complete
     assert (answer.reason is None) is bool(ids), answer.reason
     for hit in answer:
@@ -194,7 +214,7 @@ def check_queries(store: LinkStore, seed: int, count: int, ask: Callable[..., Gr
         query = make_query(rng)
         assert GraphQuery.from_dict(query.to_dict()) == query
         check_answer(ask(query), query, Oracle(documents))
-        starts = [branch.start for branch in (*query.branches, *query.but_not) if branch.start]
+        starts = [branch.start for branch in query.all_branches if branch.start]
         allowed = Oracle(documents, "a")
         if set(starts) <= allowed.documents.keys():
             check_answer(ask(query, filter={"rights": "a"}), query, allowed)

@@ -21,9 +21,9 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "find_doubt",
     ),
     "linkstore.agents.graph_questions": ("MAX_PATHS", "aask_graph", "list_paths"),
-    "linkstore.agents.lookups": ("FoundFacts",),
     "linkstore.agents.mcp_server": (
         "PROMPT_NAME",
+        "ServedStore",
         "StoreServer",
         "make_address",
     ),
@@ -43,15 +43,11 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "make_json_schema",
         "read_output",
     ),
-    "linkstore.agents.prompts": (
-        "FIRST_TASK",
-        "READ_TASK",
-    ),
+    "linkstore.agents.prompts": ("TASK",),
     "linkstore.agents.reader": ("chat_model",),
     "linkstore.agents.state": (
-        "CitedAnswer",
+        "CitedReply",
         "CitedStatement",
-        "Decision",
     ),
     "linkstore.agents.tool_answers": ("ToolScope",),
     "linkstore.agents.tools": (
@@ -62,10 +58,17 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.cli.clients": ("CLIENTS",),
     "linkstore.cli.commands": (
         "add_command",
+        "complete_words",
         "make_application",
     ),
     "linkstore.cli.demo": (
+        "DEMO_ANSWER",
+        "DEMO_K",
+        "DEMO_LINKS",
+        "MANUAL_QUESTIONS",
+        "MAX_SHOWN",
         "QUESTION",
+        "compare",
         "site",
     ),
     "linkstore.cli.exits": (
@@ -80,10 +83,10 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "show_migration",
         "write_json_lines",
     ),
-    "linkstore.cli.output": ("show_progress",),
     "linkstore.cli.serve": ("make_tool_server",),
     "linkstore.cli.sources": ("recognize_kind",),
     "linkstore.cli.stores": (
+        "find_store",
         "open_or_make",
         "open_store",
     ),
@@ -110,10 +113,13 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.core.arrays": (
         "Floats",
         "cosine_similarities",
+        "find_distinct",
+        "find_positions",
         "is_member",
         "make_unit_vector",
         "normalize_vector",
         "normalize_vectors",
+        "sort_integers",
         "sort_unique",
     ),
     "linkstore.core.calls": (
@@ -140,6 +146,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "PageDocuments",
         "collect_weights",
         "convert_link_data",
+        "make_document",
         "replace_kinds",
     ),
     "linkstore.core.filters": (
@@ -226,11 +233,13 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "rank_best",
         "rank_by_group",
         "rank_refs",
+        "select_by_group",
     ),
     "linkstore.core.processes": (
         "Lock",
         "infrequent_gc",
     ),
+    "linkstore.core.progress": ("is_notebook", "show_progress"),
     "linkstore.core.text": (
         "STOP_WORDS",
         "find_words",
@@ -440,6 +449,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "ENTRY_POINT_GROUP",
         "UpkeepExtractor",
     ),
+    "linkstore.ingest.builds": ("index_build",),
     "linkstore.ingest.chunks": (
         "ChunkLimits",
         "DEFAULT_LIMITS",
@@ -480,6 +490,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "find_named_pages",
         "find_original",
     ),
+    "linkstore.ingest.pdf": ("read_pdf_page",),
     "linkstore.ingest.pipeline": ("write_pages",),
     "linkstore.ingest.relink": (
         "BEGUN_SOURCE",
@@ -488,6 +499,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Relinked",
     ),
     "linkstore.ingest.source": (
+        "EmptyPageError",
         "BadInput",
         "Dangling",
         "Encodings",
@@ -604,11 +616,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Traversing",
     ),
     "linkstore.strategies.impact": ("find_impact",),
-    "linkstore.strategies.names": (
-        "MAX_NAME_WORDS",
-        "NAMING_KINDS",
-        "is_slip",
-    ),
     "linkstore.strategies.neighbours": (
         "MAX_SHOWN_MEMBERS",
         "find_neighbours",
@@ -625,7 +632,10 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "linkstore.strategies.resolver": (
         "GRADES",
+        "MAX_NAME_WORDS",
+        "NAMING_KINDS",
         "Resolution",
+        "is_slip",
         "resolve_name",
     ),
     "linkstore.strategies.results": (

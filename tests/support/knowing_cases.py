@@ -385,16 +385,16 @@ class KnowingCases:
     def test_accesses_of_a_recall_are_recorded_when_the_memory_is_closed(self, store):
         memory = ConversationMemory(store)
         note = memory.remember("chat", "The vault opens at noon.")
-        written = store.accessed([note.id])[note.id]
+        written = store.accesses.read([note.id])[note.id]
         memory.recall("chat", "When does the vault open?")
-        assert store.accessed([note.id])[note.id] == written, "a recall is a read"
+        assert store.accesses.read([note.id])[note.id] == written, "a recall is a read"
         memory.close()
-        assert store.accessed([note.id])[note.id] > written
+        assert store.accesses.read([note.id])[note.id] > written
         quiet = ConversationMemory(store, touch=False)
-        before = store.accessed([note.id])
+        before = store.accesses.read([note.id])
         quiet.recall("chat", "When does the vault open?")
         quiet.close()
-        assert store.accessed([note.id]) == before
+        assert store.accesses.read([note.id]) == before
 
     def test_a_model_summarises(self, store):
         with ConversationMemory(store, model=ScriptedChatModel(script=["Ann likes tea.", "?!"])) as memory:

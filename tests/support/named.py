@@ -10,7 +10,8 @@ from linkstore.core.arguments import require_at_least
 from linkstore.core.hits import Hits
 from linkstore.core.plans import Plan
 from linkstore.strategies import Question, Strategy, first_stage
-from linkstore.strategies.names import NAMING_KINDS, READ, find_named_documents
+from linkstore.strategies.names import READ, find_named_documents
+from linkstore.strategies.resolver import NAMING_KINDS
 from linkstore.strategies.results import make_hits
 from linkstore.strategies.traversal import Trail
 

@@ -165,18 +165,11 @@ def serving(server: OpenAiServer) -> Iterator[str]:
 
 
 def read_the_first(messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A model that reads the first passage that it is shown, and answers with its first words."""
-    task, shown = str(messages[0]["content"]), str(messages[1]["content"])
+    """A model that answers with the first words of the first passage that it is shown, or else searches."""
+    shown = str(messages[1]["content"])
     if "No passage is shown yet" in shown:
-        return {"search": []}
-    if "has ended" in task:
-        return {"answered": False, "statements": []}
-    nothing: dict[str, Any] = {"notes": "", "key_elements": [], "search": [], "statements": [], "read": []}
-    if "Passages:" not in shown:
-        return nothing | {"finished": False, "read": ["P1"]}
-    number = shown.partition("Passages:")[2].partition("[")[2].partition("]")[0]
+        return {"search": ["the pass"], "answered": False}
+    number = shown.partition("[")[2].partition("]")[0]
     text = shown.partition("<text>\n")[2].partition("\n</text>")[0]
     statement = {"text": " ".join(text.split()[:2]), "passages": [number]}
-    if '"answered"' in task:
-        return {"answered": True, "statements": [statement], "search": []}
-    return nothing | {"finished": True, "statements": [statement]}
+    return {"answered": True, "statements": [statement], "search": []}

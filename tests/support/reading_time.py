@@ -22,6 +22,6 @@ class ReaderClock:
         """What is told first, one a call, and then ``now``."""
         return self.first.pop(0) if self.first else self.now
 
-    def jump_to_the_end(self, *, of_all: bool = False) -> None:
-        """Leave next to no time for a call; for the answer's only if it is ``of_all``."""
-        self.now = SECONDS * (1.0 if of_all else 0.8) - LEFT
+    def jump_to_the_end(self) -> None:
+        """Leave next to no time for a call."""
+        self.now = SECONDS - LEFT

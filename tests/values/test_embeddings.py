@@ -376,6 +376,7 @@ def test_the_shipped_tokenizer_is_the_one_its_notice_states() -> None:
 
 def test_weights_of_bge_that_are_not_given_not_there_or_others_are_named(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("LINKSTORE_BGE_SMALL", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(EmbeddingError, match="LINKSTORE_BGE_SMALL"):
         get_embedding("bge-small")
     with pytest.raises(EmbeddingError, match="no weights of bge-small at"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
-from internals import Hit, Hits, Path, PathStep, get_page
+from internals import Hit, Hits, Path, PathStep, get_page, make_document
 from langchain_core.documents import Document
 
 from linkstore.strategies import Eager, Mmr, PageRank, Similarity, Words
@@ -78,3 +80,18 @@ def test_a_notebook_shows_hits_and_paths_and_runs_nothing_of_a_page():
 def test_a_strategy_shows_the_settings_that_differ_from_the_defaults(strategy, shown):
     assert repr(strategy) == str(strategy) == shown
     assert eval(shown) == strategy
+
+
+@pytest.mark.parametrize("metadata", [{}, {"a": 1, "links": [{"kind": "k", "tag": "t", "direction": "out"}]}])
+def test_a_document_that_is_made_quickly_is_one_of_langchain(metadata):
+    made = make_document("i", "text", metadata)
+    usual = Document(id="i", page_content="text", metadata=metadata)
+    assert (made, repr(made), made.model_dump_json()) == (usual, repr(usual), usual.model_dump_json())
+    assert made.model_fields_set == usual.model_fields_set
+    assert pickle.loads(pickle.dumps(made)) == made.model_copy() == copy.deepcopy(made) == usual
+    assert made.metadata is not metadata
+
+
+def test_a_document_that_is_made_quickly_is_validated():
+    with pytest.raises(ValueError, match="metadata"):
+        make_document("i", "text", [1])

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from internals import Ids, answer_plan, drive, finish_ranking, mark_ties, rank_best, rank_by_group, rank_refs
+from internals import (
+    Ids,
+    answer_plan,
+    drive,
+    finish_ranking,
+    mark_ties,
+    rank_best,
+    rank_by_group,
+    rank_refs,
+    select_by_group,
+)
 
 SCORES = st.sampled_from([-1.0, -0.5, -1e-30, -0.0, 0.0, 1e-30, 0.1, 0.5, float(np.float32(0.1)), 1.0])
 IDS = st.lists(st.text(max_size=3), unique=True, max_size=12)
@@ -42,6 +52,19 @@ def test_best_by_group_sorts_by_group_score_and_id(table) -> None:
     found = finish_ranking(rank_by_group(np.array(groups, dtype=np.int64), floats(scores)), named(ids))
     expected = sorted(range(len(ids)), key=lambda at: (groups[at], -np.float32(scores[at]), ids[at]))
     assert found.tolist() == expected
+
+
+@given(rows(), st.integers(0, 14))
+def test_the_best_of_each_group_are_its_first(table, take) -> None:
+    ids, scores, groups = table
+    found = select_by_group(np.array(groups, dtype=np.int64), floats(scores), take, named(ids))
+    expected = sorted(range(len(ids)), key=lambda at: (groups[at], -np.float32(scores[at]), ids[at]))
+    first = [
+        at
+        for place, at in enumerate(expected)
+        if [groups[i] for i in expected[:place]].count(groups[at]) < take
+    ]
+    assert found.tolist() == first
 
 
 def test_groups_of_any_number_are_ordered() -> None:

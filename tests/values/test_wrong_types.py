@@ -44,12 +44,13 @@ from linkstore.ingest import (
     JsonLinesSource,
     PageSettings,
     VaultSource,
+    WebSettings,
+    WebsiteSource,
     WikiDumpSource,
     aindex,
     index,
     link_corpus,
 )
-from linkstore.ingest.web import WebSettings, WebsiteSource
 from linkstore.memory import ConversationMemory
 from linkstore.store import Relation, Schema, migrate
 from linkstore.strategies import PageRank
@@ -189,7 +190,7 @@ ARGUMENTS = {
     ),
     "texts": (ArgumentError, lambda store, wrong: store.add_texts(wrong), [None, 3]),
     "ids": (ArgumentError, lambda store, wrong: store.get_by_ids(wrong), [None, 3]),
-    "ids of an access": (ArgumentError, lambda store, wrong: store.touch(wrong), ["t", None]),
+    "ids of an access": (ArgumentError, lambda store, wrong: store.accesses.record(wrong), ["t", None]),
     "kinds": (ArgumentError, lambda store, wrong: store.links.replace(wrong, {}), ["next", None]),
     "links to replace": (ArgumentError, lambda store, wrong: store.links.replace(["k"], wrong), [None, []]),
     "schema": (ArgumentError, lambda store, wrong: store.schema.set(wrong), ["x", {}]),
@@ -199,7 +200,7 @@ ARGUMENTS = {
         ["t", None],
     ),
     "initial_links": (ArgumentError, lambda store, wrong: store.search("x", initial_links=wrong), ["t", 3]),
-    "ids of accesses": (ArgumentError, lambda store, wrong: store.accessed(wrong), ["t", None]),
+    "ids of accesses": (ArgumentError, lambda store, wrong: store.accesses.read(wrong), ["t", None]),
     "documents to index": (
         ArgumentError,
         lambda store, wrong: index(store, DocumentsSource(wrong, "x")),

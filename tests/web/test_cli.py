@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
-
-pytest.importorskip("httpcore2", reason="needs the extra 'web'")
-pytest.importorskip("protego", reason="needs the extra 'web'")
-
 from documented import linkstore
 from web_site import Reply, html, running
 
@@ -65,15 +60,6 @@ def test_options_that_make_no_sense_are_a_usage_error(site, tmp_path, options, m
 def test_options_of_websites_are_refused_for_folders(tmp_path):
     code, _, err = linkstore("index", str(tmp_path), "--store", str(tmp_path / "kb"), "--rate", "1")
     assert (code, "--rate is for website" in err) == (exits.USAGE, True)
-
-
-def test_without_the_extra_the_message_names_it(tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("linkstore.ingest.web")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "protego", None)
-    code, _, err = linkstore("index", "https://docs.test/", "--store", str(tmp_path / "kb"))
-    assert (code, "langchain-linkstore[web]" in err) == (exits.EMBEDDING_MISSING, True)
-    assert not (tmp_path / "kb").exists()
 
 
 @pytest.mark.parametrize("path", ["/robots.txt", "/"])

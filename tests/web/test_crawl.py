@@ -13,10 +13,6 @@ from itertools import count
 from time import time
 
 import pytest
-
-pytest.importorskip("httpcore2", reason="needs the extra 'web'")
-pytest.importorskip("protego", reason="needs the extra 'web'")
-
 from hostile_urls import HOSTILE, NAMES
 from internals import get_links
 from memory_store import MemoryStore
@@ -29,9 +25,17 @@ from linkstore.errors import (
     SourceNotFoundError,
     StrategyError,
 )
-from linkstore.ingest import FolderSource, NothingIndexedError, Partition, index, pipeline, workers
+from linkstore.ingest import (
+    FolderSource,
+    NothingIndexedError,
+    Partition,
+    WebSettings,
+    WebsiteSource,
+    index,
+    pipeline,
+    workers,
+)
 from linkstore.ingest import workers as readahead
-from linkstore.ingest.web import WebSettings, WebsiteSource
 
 crawling = import_module("linkstore.ingest.web.crawl")
 START = "http://docs.test/"
@@ -388,7 +392,7 @@ RUN = """
 import sys
 from linkstore import LinkStore
 from linkstore.ingest import index
-from linkstore.ingest.web import WebSettings, WebsiteSource
+from linkstore.ingest import WebSettings, WebsiteSource
 with LinkStore.open(sys.argv[2]) as store:
     source = WebsiteSource(sys.argv[1], rate=1000.0, allow_private=True)
     print(index(store, source).chunks)
@@ -992,6 +996,50 @@ def test_markdown_and_files_of_text_are_pages_too(serve, store):
     assert stored(store) == ["/", "/a.md", "/b.md", "/n.txt"]
     assert set(summary.skipped) == {f"{START}x.log"}
     assert any("Gr\u00fc\u00dfe" in one.page_content for one in store.scan())
+
+
+def negotiate(markdown, page):
+    """A page that answers with Markdown whom prefers it, as documentation hosts do."""
+
+    def answer(asked):
+        if asked.headers["accept"].startswith("text/markdown"):
+            return Reply(headers=MARKDOWN, body=markdown)
+        return Reply(headers={"Content-Type": "text/html"}, body=page)
+
+    return answer
+
+
+def test_markdown_is_asked_for_and_read_with_links_from_its_url(serve, store):
+    """But for the start, whose navigation names pages that its text does not."""
+    home = '<main><h1>Home</h1><p>The text of home.</p></main><nav><a href="guide/far">far</a></nav>'
+    site = serve(
+        {
+            "/": negotiate("# Home in Markdown\n\nNo link.\n", home),
+            "/guide/far": negotiate(
+                "# Far\n\nSee [near](near#top), [above](../up) and [all](/all?x=1).\n", html("Far as HTML")
+            ),
+            "/guide/near": html("near"),
+            "/up": moved("/up/"),
+            "/up/": negotiate("# Up\n\nOnce moved.\n", html("Up as HTML")),
+            "/all?x=1": html("all"),
+        }
+    )
+    crawl(store, site)
+
+    assert stored(store) == ["/", "/all?x=1", "/guide/far", "/guide/near", "/up/"]
+    texts = {one.metadata["url"].removeprefix(START.rstrip("/")): one.page_content for one in store.scan()}
+    assert texts["/"] == "Home\n\nThe text of home."
+    assert texts["/guide/far"] == "Far\n\nSee near, above and all."
+    assert texts["/up/"] == "Up\n\nOnce moved."
+    _, out = links(store)
+    assert {("/guide/far", "/guide/near#top"), ("/guide/far", "/up"), ("/guide/far", "/all?x=1")} <= out
+
+
+def test_a_single_page_is_read_as_markdown_too(serve, store):
+    site = serve({"/a": negotiate("# In Markdown\n\nText.\n", html("As HTML"))})
+    crawl(store, site, url=f"{START}a", follow_links=False)
+
+    assert [one.page_content for one in store.scan()] == ["In Markdown\n\nText."]
 
 
 def test_of_a_list_the_pages_are_indexed_that_it_names(serve, store):

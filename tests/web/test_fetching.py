@@ -6,15 +6,9 @@ import contextlib
 import gzip
 import socket
 import ssl
-import subprocess
-import sys
 import zlib
 
 import pytest
-
-pytest.importorskip("httpcore2", reason="needs the extra 'web'")
-pytest.importorskip("protego", reason="needs the extra 'web'")
-
 from hostile_urls import HOSTILE, KINDS, NAMES
 from httpcore2 import MockBackend
 from internals import Fetcher, WebSettings, explain_refusal, make_absolute_url, read_body, read_target
@@ -343,17 +337,3 @@ def test_an_unwanted_body_is_not_read():
     with visiting({"/": reply}, max_bytes=10) as (_, asking):
         found = asking.fetch("http://docs.test/", wanted=lambda headers: "html" in headers["content-type"])
     assert (found.body, found.headers["content-type"]) == (b"", "application/pdf")
-
-
-def test_what_is_missing_is_named_once_a_website_is_used():
-    code = (
-        "import sys; sys.modules['protego'] = None\n"
-        "from linkstore.ingest.web import WebSettings\n"
-        "from linkstore.errors import MissingExtraError\n"
-        "try:\n"
-        "    from linkstore.ingest.web import WebsiteSource\n"
-        "except MissingExtraError as error:\n"
-        "    print(error)\n"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "langchain-linkstore[web]" in run.stdout

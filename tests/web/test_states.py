@@ -6,16 +6,11 @@ import random
 from zlib import crc32
 
 import pytest
-
-pytest.importorskip("httpcore2", reason="needs the extra 'web'")
-pytest.importorskip("protego", reason="needs the extra 'web'")
-
 from memory_store import MemoryStore
 from stores import times
 from web_site import Reply, html, moved, network, running
 
-from linkstore.ingest import index, pipeline
-from linkstore.ingest.web import WebsiteSource
+from linkstore.ingest import WebsiteSource, index, pipeline
 
 START = "http://docs.test/"
 SETTINGS = {"rate": 1e6, "retries": 1}

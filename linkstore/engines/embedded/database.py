@@ -235,7 +235,7 @@ class Database:
             StoreBusyError: If this process can only read the store, and another wrote to it meanwhile.
         """
         self._check_usable()
-        return self._use("read", lambda: self._read(work, anew=anew or self.read_only))
+        return self._use("read", partial(self._read, work, anew=anew or self.read_only))
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run ``work(connection)`` in the only write transaction, commit or roll back, and return the result.

@@ -17,7 +17,7 @@ merged into the one before it while it is more than half as large (a log-structu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
@@ -133,8 +133,12 @@ class Column:
         """Return the position of each value in an ascending column, and whether the column contains it."""
         if not len(self):
             return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
-        at = np.minimum(self.count_below(values), len(self) - 1)
+        first, most = (self.base if len(self.base) else self.tail)[0], len(self) - 1
+        at = np.minimum(np.maximum(values - first, 0), most)  # right where no number before is missing
         contained: Bools = self.take(at) == values
+        if not contained.all():
+            at = np.minimum(self.count_below(values), most)
+            contained = self.take(at) == values
         return at, contained
 
     def count_below(self, values: Ints) -> Ints:
@@ -179,6 +183,28 @@ class SortedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupSpans:
+    """Where the entries of some groups are.
+
+    Args:
+        runs: For each run its entries, where those of each group (g,) start, and how many (g,) there are.
+        sizes: (g,) how many entries each group has.
+    """
+
+    runs: Sequence[tuple[Array, Ints, Ints]]
+    sizes: Ints
+
+    def gather(self, chosen: Ints, most: int = _MOST_ENTRIES) -> tuple[Ints, Ints]:
+        """Return at most ``most`` entries per chosen group and run: positions of groups, and the entries."""
+        owners, gathered = [], []
+        for entries, starts, counts in self.runs:
+            taken = np.minimum(counts[chosen], most)
+            owners.append(np.repeat(chosen, taken))
+            gathered.append(entries[expand_ranges(starts[chosen], taken)])
+        return np.concatenate(owners), np.concatenate(gathered).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
 class LinkSide:
     """One side of all links.
 
@@ -197,22 +223,14 @@ class LinkSide:
             runs = (*runs[:-2], runs[-2].merge(runs[-1]))
         return LinkSide(self.weight.extend(weight), runs)
 
-    def counts(self, groups: Ints) -> Ints:
-        """Count the entries of each group (g,)."""
-        total = np.zeros(len(groups), dtype=np.int64)
-        for run in self.runs:
-            total += run.spans(groups)[1]
-        return total
-
-    def gather(self, groups: Ints, most: int = _MOST_ENTRIES) -> tuple[Ints, Ints]:
-        """Return at most ``most`` entries per group and run: positions in ``groups``, and the entries."""
-        owners, entries = [], []
+    def find(self, groups: Ints) -> GroupSpans:
+        """Find the entries of each group (g,)."""
+        runs, sizes = [], np.zeros(len(groups), dtype=np.int64)
         for run in self.runs:
             starts, counts = run.spans(groups)
-            counts = np.minimum(counts, most)
-            owners.append(np.repeat(np.arange(len(groups)), counts))
-            entries.append(run.entries[expand_ranges(starts, counts)])
-        return np.concatenate(owners), np.concatenate(entries).astype(np.int64)
+            runs.append((run.entries, starts, counts))
+            sizes += counts
+        return GroupSpans(runs, sizes)
 
 
 def _sort_entries(weight: Array, group: Array, first: int) -> SortedRun:

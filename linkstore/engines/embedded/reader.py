@@ -6,7 +6,15 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities, is_member, sort_unique
+from linkstore.core.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    cosine_similarities,
+    find_distinct,
+    is_member,
+    sort_unique,
+)
 from linkstore.core.filters import Condition
 from linkstore.core.plans import (
     Candidates,
@@ -32,7 +40,7 @@ from linkstore.core.plans import (
 from linkstore.engines.contract import Reader, StoredLinks, as_operation
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.filters import StoreView
-from linkstore.engines.embedded.mirror import LinkSide, collect_columns
+from linkstore.engines.embedded.mirror import GroupSpans, collect_columns
 from linkstore.engines.embedded.schema import (
     convert_row_errors,
     fetch_rows,
@@ -106,8 +114,8 @@ class EmbeddedReader(Reader):
                 if ahead < len(near) and (ahead < fetch.k or _MARGIN * ahead < len(near)):
                     return best
                 count *= 4
-        rows = mirror.find_living()
-        return self._first_passing(rows, self._score(rows, fetch.vector), fetch)
+        rows, scores = mirror.find_living(), self._compare(fetch.vector)
+        return self._first_passing(rows, scores if len(rows) == len(scores) else scores[rows], fetch)
 
     def _find_rows(self, keys: Ints) -> Ints:
         """Return the rows of documents, in the order of the keys, without keys that the mirror lacks."""
@@ -117,19 +125,24 @@ class EmbeddedReader(Reader):
     def _score(self, rows: Ints, vector: Floats | None) -> Floats:
         """Return the similarity of documents to a vector, 0 without one.
 
-        For many documents, comparing with all costs less than gathering their vectors. The result is kept for
-        the fetches that follow.
+        For many documents, comparing with all costs less than gathering their vectors.
         """
         if not len(rows):  # the vectors of a store that never had a document have no dimension
             return np.empty(0, np.float32)
         if vector is None:
             return np.zeros(len(rows), np.float32)
         if self._compared is None or self._compared[0] is not vector:
-            if _ALL_SHARE * len(rows) < len(self._mirror.keys):
-                return cosine_similarities(self._mirror.vectors.take(rows), vector)
+            once, where = find_distinct(rows)
+            if _ALL_SHARE * len(once) < len(self._mirror.keys):
+                return cosine_similarities(self._mirror.vectors.take(once), vector)[where]
+        return self._compare(vector)[rows]
+
+    def _compare(self, vector: Floats) -> Floats:
+        """Return the similarity of all documents to a vector, kept for the fetches that follow."""
+        if self._compared is None or self._compared[0] is not vector:
             parts = self._mirror.vectors.parts(0, len(self._mirror.keys))
             self._compared = vector, np.concatenate([cosine_similarities(part, vector) for part in parts])
-        return self._compared[1][rows]
+        return self._compared[1]
 
     def _first_passing(self, rows: Ints, scores: Floats, fetch: Nearest | Lexical) -> Candidates:
         """Return the best ``k`` documents that pass scope and filter, checking as few documents as needed."""
@@ -197,35 +210,34 @@ class EmbeddedReader(Reader):
     @as_operation
     def members(self, fetch: Members) -> ReachedMembers:
         """Read the runs of that side, and score every member once, however many groups it is in."""
-        mirror, side = self._mirror, self._mirror.sides[fetch.side]
-        sizes = side.counts(fetch.groups)
-        open_groups = np.flatnonzero(~self._find_hubs(side, fetch.groups, sizes, fetch.cap))
-        owner, entry = side.gather(fetch.groups[open_groups])
-        owner, rows = open_groups[owner], mirror.link_document.take(entry).astype(np.int64)
-        exist = self._exist(rows)
-        owner, entry, rows = owner[exist], entry[exist], rows[exist]
-        sizes[open_groups] = np.bincount(owner, minlength=len(sizes))[open_groups]
-        kept = (sizes <= fetch.cap)[owner] & ~is_member(rows, fetch.exclude)
+        mirror = self._mirror
+        spans = mirror.sides[fetch.side].find(fetch.groups)
+        open_groups = np.flatnonzero(~self._find_hubs(spans, fetch.cap))
+        owner, entry = spans.gather(open_groups)
+        rows = mirror.link_document.take(entry).astype(np.int64)
+        exist, sizes = self._exist(rows), spans.sizes.copy()
+        sizes[open_groups] = np.bincount(owner[exist], minlength=len(sizes))[open_groups]
+        kept = exist & (sizes <= fetch.cap)[owner] & ~is_member(rows, fetch.exclude)
         return self._select_most_similar(
             owner[kept], entry[kept], rows[kept], np.minimum(sizes, fetch.cap + 1), fetch
         )
 
-    def _find_hubs(self, side: LinkSide, groups: Ints, sizes: Ints, cap: int) -> Bools:
-        """Say which groups (g,) certainly have more than ``cap`` members; ``sizes`` are upper bounds (g,).
+    def _find_hubs(self, spans: GroupSpans, cap: int) -> Bools:
+        """Say which groups (g,) certainly have more than ``cap`` members; their sizes are upper bounds.
 
         Within a scope, large groups are read a part at a time, until enough members in the scope are found.
         """
-        mirror = self._mirror
+        mirror, sizes = self._mirror, spans.sizes
         if self._scope.always:  # even if all removed documents were members of it
             return sizes - (len(mirror.keys) - mirror.living) > cap
         hubs = np.zeros(len(sizes), np.bool_)
         open_groups, most = np.flatnonzero(sizes > cap), _FIRST * (cap + 1)
         while len(open_groups):
-            owner, entry = side.gather(groups[open_groups], most)
+            owner, entry = spans.gather(open_groups, most)
             there = self._exist(mirror.link_document.take(entry).astype(np.int64))
-            counted = np.bincount(owner[there], minlength=len(open_groups))
-            hubs[open_groups[counted > cap]] = True
-            open_groups = open_groups[(counted <= cap) & (sizes[open_groups] > most)]
+            counted = np.bincount(owner[there], minlength=len(sizes))
+            hubs |= counted > cap
+            open_groups = open_groups[(counted <= cap)[open_groups] & (sizes[open_groups] > most)]
             most *= _FIRST
         return hubs
 
@@ -245,8 +257,7 @@ class EmbeddedReader(Reader):
             passing = weight >= 0
             filtered_links = int(np.count_nonzero(~passing))
             owner, rows, weight = owner[passing], rows[passing], weight[passing]
-        once, where = _find_distinct(rows)
-        scores = self._score(once, fetch.vector)[where]
+        scores = self._score(rows, fetch.vector)
         order = select_by_group(owner, scores, fetch.take, lambda at: self._view.find_ids(rows[at]))
         return ReachedMembers(
             group=owner[order],
@@ -317,15 +328,6 @@ class EmbeddedReader(Reader):
             return [
                 StoredDocument(id=id, text=text, metadata=read_metadata(*data)) for id, text, *data in rows
             ]
-
-
-def _find_distinct(rows: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct rows, and the position of each given row among them."""
-    if len(rows) and rows.max() < 8 * len(rows):
-        seen = np.zeros(int(rows.max()) + 1, dtype=np.bool_)
-        seen[rows] = True
-        return np.flatnonzero(seen), (np.cumsum(seen) - 1)[rows]
-    return np.unique(rows, return_inverse=True)
 
 
 def read_links(view: StoreView) -> StoredLinks:

@@ -9,20 +9,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, Unpack
 
-from linkstore.errors import (
-    FetchError,
-    ForbiddenUrlError,
-    MissingExtraError,
-    RobotsError,
-    SiteUnavailableError,
-)
+from protego import Protego
+
+from linkstore.errors import FetchError, ForbiddenUrlError, RobotsError, SiteUnavailableError
 from linkstore.ingest.web.fetching import Fetcher, Network, RequestOptions, Response
 from linkstore.ingest.web.targets import UnknownHostError, WebSettings, read_target
-
-try:
-    from protego import Protego
-except ModuleNotFoundError as error:
-    raise MissingExtraError("indexing a website", "web") from error
 
 _RETRIED: Final = frozenset({429, 500, 502, 503, 504})
 _OVERLOADED: Final = frozenset({429, 503})

@@ -1,19 +1,20 @@
-/** The view of a whole store: pages and links, communities, hubs, orphans, and what needs attention. */
+/** The view of a whole store: its map, what it looks like in words, its groups, centres and gaps, and what needs attention. */
 
 import { nameCommunities } from "./communities";
 import type { Source } from "./data";
-import { count, h, message, replace } from "./dom";
+import { addressOf, count, h, message, replace } from "./dom";
 import { GraphView } from "./graphview";
+import { describeCorpus, listCommunities } from "./report";
 import { makeSuggestions } from "./suggestions";
 import type { Checkup, Corpus, CorpusNode } from "./types";
 
-/** Twelve colours that are told apart in both themes, the last for all others. */
+/** Colours that are told apart in both themes, and one for all others. */
 const PALETTE = [
-  "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#e17c05", "#5f4690", "#38a6a5", "#94346e", "#73af48",
+  "#4f86d9", "#e0714f", "#3fa87a", "#c79a1e", "#8d6fd1", "#2ba3b5", "#d0609a", "#86993a", "#a9744b", "#6a7fa6", "#bf5566",
 ];
-const OTHER = "#999999";
-
+const OTHER = "#9a9a94";
 const GOLDEN = Math.PI * (3 - Math.sqrt(5));
+const CENTRES = 10;
 
 /** Places each community on a disc, the largest in the middle, all as the seeds of a sunflower. */
 function placeCommunities(nodes: CorpusNode[], communities: string[]): [number, number][] {
@@ -32,16 +33,57 @@ function placeCommunities(nodes: CorpusNode[], communities: string[]): [number, 
   return places;
 }
 
+/** Returns the colour of each node by the value it has, and the values with their colours, the most frequent first. */
+function chooseColours(nodes: CorpusNode[], valueOf: (at: number) => string): [Map<string, string>, { value: string; ids: string[]; color: string }[]] {
+  const members = new Map<string, string[]>();
+  nodes.forEach(({ id }, at) => members.set(valueOf(at), [...(members.get(valueOf(at)) ?? []), id]));
+  const ordered = [...members].sort((one, other) => other[1].length - one[1].length || (one[0] < other[0] ? -1 : 1));
+  const entries = ordered.slice(0, PALETTE.length).map(([value, ids], at) => ({ value, ids, color: PALETTE[at] ?? OTHER }));
+  const rest = ordered.slice(PALETTE.length);
+  if (rest.length) entries.push({ value: `${rest.length} others`, ids: rest.flatMap(([, ids]) => ids), color: OTHER });
+  return [new Map(entries.flatMap(({ ids, color }) => ids.map((id) => [id, color]))), entries];
+}
+
+/** Draws the map of a store into an element. */
+export function drawMap(host: HTMLElement, corpus: Corpus, communities: string[], open: (id: string) => void, more: HTMLElement | null = null): GraphView {
+  const most = Math.max(...corpus.nodes.map((node) => node.rank), 1e-12);
+  const places = placeCommunities(corpus.nodes, communities);
+  const [colours] = chooseColours(corpus.nodes, (at) => communities[at] ?? "");
+  const centres = new Set(listCommunities(communities).map(([id]) => id));
+  const view = new GraphView(host, {
+    name: "Map of the store", open, still: more !== null, more, keep: `linkstore-places-${corpus.pages}-${corpus.links}`,
+  });
+  view.show(
+    corpus.nodes.map((node, at) => ({
+      id: node.id,
+      label: node.title,
+      size: 2.5 + (corpus.nodes.length > 40 ? 6 : 9) * Math.sqrt(node.rank / most),
+      color: colours.get(node.id) ?? OTHER,
+      note: `(${count(node.degree, "link")})`,
+      at: places[at] ?? [0, 0],
+      centre: centres.has(node.id),
+    })),
+    corpus.edges.map(([source, target, weight]) => ({
+      source: corpus.nodes[source]?.id ?? "", target: corpus.nodes[target]?.id ?? "", label: count(weight, "link"), hidden: isBusy(corpus, [source, target]),
+    })),
+  );
+  return view;
+}
+
+/** Whether an end of a link is linked with so many that all its links would cover the picture. */
+function isBusy(corpus: Corpus, [source, target]: readonly number[]): boolean {
+  const degree = (at: number | undefined): number => corpus.nodes[at ?? -1]?.degree ?? 0;
+  return Math.max(degree(source), degree(target)) > Math.max(60, corpus.nodes.length / 10);
+}
+
 export class CorpusView {
   private view: GraphView | null = null;
-  private host: HTMLElement = h("div");
   private turn = 0;
-  private readonly legend = h("ul", { class: "legend" });
-  private readonly picture = h("div", { class: "graph large" });
-  private colouring = "community";
   private communities: string[] = [];
+  private readonly groups = h("ul", { class: "groups" });
   private text = "";
   private until = "";
+  private chosen: Set<string> | null = null;
 
   constructor(
     private readonly source: Pick<Source, "corpus" | "checkup" | "suggestions" | "accept"> | null,
@@ -50,109 +92,85 @@ export class CorpusView {
   ) {}
 
   async show(host: HTMLElement, given: Corpus | null = null): Promise<void> {
-    this.host = host;
     const turn = ++this.turn;
-    replace(this.host, message("Reading the store\u2026"));
+    replace(host, h("div", { class: "page-body" }, message("Reading the store\u2026")));
     try {
       const corpus = given ?? (await this.source?.corpus());
-      if (corpus && turn === this.turn) this.fill(corpus);
+      if (corpus && turn === this.turn) this.fill(host, corpus);
     } catch (error) {
-      if (turn === this.turn) replace(this.host, message((error as Error).message, "error"));
+      if (turn === this.turn) replace(host, h("div", { class: "page-body" }, message((error as Error).message, "error")));
     }
   }
 
-  private fill(corpus: Corpus): void {
-    if (!corpus.nodes.length) return replace(this.host, message("The store is empty: index a source first."));
+  private fill(host: HTMLElement, corpus: Corpus): void {
+    if (!corpus.nodes.length) return replace(host, h("div", { class: "page-body" }, message("The store is empty: index a source first.")));
     this.communities = nameCommunities(corpus);
-    const fields = ["community", "folder", ...Object.keys(corpus.fields)];
-    const colour = h("select", { "aria-label": "Colour by" },
-      ...fields.map((name) => h("option", { value: name, selected: name === this.colouring }, name)));
-    colour.addEventListener("change", () => {
-      this.colouring = colour.value;
-      this.draw(corpus);
-    });
-    const search = h("input", { type: "search", placeholder: "Title or URL", "aria-label": "Search the drawn pages" });
+    [this.text, this.until, this.chosen] = ["", "", null];
+    const search = h("input", { type: "search", placeholder: "Find a page", "aria-label": "Search the drawn pages" });
     search.addEventListener("input", () => {
       this.text = search.value.trim().toLowerCase();
-      this.markFound(corpus);
+      this.markChosen(corpus);
     });
-    const sampled = corpus.nodes.length < corpus.pages
-      ? `${corpus.nodes.length.toLocaleString("en")} of ${count(corpus.pages, corpus.noun)} are drawn, those with the highest PageRank. `
-      : `${count(corpus.pages, corpus.noun)}, `;
-    replace(this.host,
-      h("p", {}, `${sampled}${count(corpus.links, "link")}.`),
-      h("p", { class: "row" }, h("label", {}, "colour by ", colour), search, this.makeSlider(corpus)),
-      this.legend,
-      this.picture,
-      corpus.edges.some((edge) => this.isBusy(corpus, edge)) && h("p", { class: "muted" },
-        "Links of pages that are linked with very many others are drawn while the pointer is on them."),
-      h("div", { class: "facts" }, this.listHubs(corpus), this.listOrphans(corpus), this.drawDegrees(corpus),
-        this.makeCheckup(), this.source && makeSuggestions(this.source, this.open, this.write)),
-    );
-    requestAnimationFrame(() => this.draw(corpus));
-  }
-
-  private draw(corpus: Corpus): void {
-    const [colours, entries] = this.chooseColours(corpus);
-    replace(this.legend, ...entries.map(([name, colour]) => {
-      const key = h("span", { class: "dot" });
-      key.style.background = colour;
-      return h("li", { title: name }, key, h("bdi", {}, name));
-    }));
-    const most = Math.max(...corpus.nodes.map((node) => node.rank), 1e-12);
-    const places = placeCommunities(corpus.nodes, this.communities);
+    const map = h("div", { class: "map" });
+    replace(host, h("div", { class: "atlas" }, map,
+      h("div", { class: "panel" },
+        h("section", { class: "report" }, h("h1", { class: "hush" }, "Map"), ...describeCorpus(corpus, this.communities).map((sentence) => h("p", {}, sentence))),
+        h("section", {}, h("div", { class: "row" }, search, this.chooseColouring(corpus)), this.makeSlider(corpus), this.groups),
+        this.listCentres(corpus),
+        this.listOrphans(corpus), this.listHubs(corpus), this.drawDegrees(corpus), this.makeCheckup(),
+        this.source && makeSuggestions(this.source, this.write))));
     this.view?.stop();
-    replace(this.picture);
-    this.view = new GraphView(this.picture, {
-      name: "Pages of the store", open: this.open, keep: `linkstore-places-${corpus.pages}-${corpus.links}`,
+    requestAnimationFrame(() => {
+      if (!map.isConnected) return;
+      const view = (this.view = drawMap(map, corpus, this.communities, this.open));
+      map.prepend(h("div", { class: "map-tools", role: "group", "aria-label": "Map" },
+        ...([["+", "Nearer", () => view.zoom(true)], ["\u2212", "Further", () => view.zoom(false)], ["\u2922", "Whole map", () => view.zoomTo(null)]] as const).map(([sign, title, act]) =>
+          h("button", { type: "button", title, "aria-label": title, onclick: act }, sign))));
     });
-    this.view.show(
-      corpus.nodes.map((node, at) => ({
-        id: node.id,
-        label: node.title,
-        size: 2.5 + (corpus.nodes.length > 40 ? 6 : 9) * Math.sqrt(node.rank / most),
-        color: colours(node),
-        note: `(${count(node.degree, "link")})`,
-        at: places[at] ?? [0, 0],
-      })),
-      corpus.edges.map(([source, target, weight]) => {
-        const [one, other] = [corpus.nodes[source], corpus.nodes[target]];
-        const hidden = this.isBusy(corpus, [source, target]);
-        return { source: one?.id ?? "", target: other?.id ?? "", label: count(weight, "link"), strong: false, hidden };
-      }),
-    );
-    this.markFound(corpus);
+    this.drawLegend(corpus, "group");
   }
 
-  /** Whether an end of a link is linked with so many that all its links would cover the picture. */
-  private isBusy(corpus: Corpus, [source, target]: readonly number[]): boolean {
-    const degree = (at: number | undefined): number => corpus.nodes[at ?? -1]?.degree ?? 0;
-    return Math.max(degree(source), degree(target)) > Math.max(60, corpus.nodes.length / 10);
+  private chooseColouring(corpus: Corpus): HTMLElement | null {
+    const folders = new Set(corpus.nodes.map(({ folder }) => folder));
+    const fields = ["group", ...(folders.size > 1 ? ["folder"] : []), ...Object.keys(corpus.fields)];
+    const select = h("select", { "aria-label": "Colour by" }, ...fields.map((name) => h("option", { value: name }, `by ${name}`)));
+    select.addEventListener("change", () => this.drawLegend(corpus, select.value));
+    return fields.length > 1 ? select : null;
   }
 
-  private chooseColours(corpus: Corpus): [(node: CorpusNode) => string, [string, string][]] {
+  /** Draws the legend, whose entries are filters: one brings its pages close and dims all others. */
+  private drawLegend(corpus: Corpus, colouring: string): void {
     const titles = new Map(corpus.nodes.map((node) => [node.id, node.title]));
-    const community = new Map(corpus.nodes.map((node, at) => [node.id, titles.get(this.communities[at] ?? "") ?? ""]));
-    const value = (node: CorpusNode): string => {
-      if (this.colouring === "community") return community.get(node.id) ?? "";
-      if (this.colouring === "folder") return node.folder || "(top)";
-      return node.fields[this.colouring] ?? "(none)";
-    };
-    const sizes = new Map<string, number>();
-    for (const node of corpus.nodes) sizes.set(value(node), (sizes.get(value(node)) ?? 0) + 1);
-    const order = [...sizes].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1)).map(([name]) => name);
-    const shown = order.slice(0, PALETTE.length);
-    const entries = shown.map((name, at): [string, string] => [`${name} (${sizes.get(name)})`, PALETTE[at] ?? OTHER]);
-    if (order.length > shown.length) entries.push([`${order.length - shown.length} others`, OTHER]);
-    return [(node) => PALETTE[shown.indexOf(value(node))] ?? OTHER, entries];
+    const [colours, entries] = chooseColours(corpus.nodes, (at) => {
+      const node = corpus.nodes[at] as CorpusNode;
+      if (colouring === "group") return titles.get(this.communities[at] ?? "") ?? "";
+      return colouring === "folder" ? node.folder || "(top)" : (node.fields[colouring] ?? "(none)");
+    });
+    this.view?.colour(colours);
+    this.chosen = null;
+    const buttons = entries.map(({ value, ids, color }) => {
+      const dot = h("span", { class: "key" });
+      dot.style.background = color;
+      const button = h("button", { type: "button", "aria-pressed": "false", title: value, onclick: () => {
+        const pressed = button.getAttribute("aria-pressed") === "true";
+        for (const other of buttons) other.setAttribute("aria-pressed", String(!pressed && other === button));
+        this.chosen = pressed ? null : new Set(ids);
+        this.markChosen(corpus);
+        this.view?.zoomTo(this.chosen);
+      } }, dot, h("bdi", {}, value), h("span", { class: "count" }, ids.length.toLocaleString("en")));
+      return button;
+    });
+    replace(this.groups, ...buttons.map((button) => h("li", {}, button)));
+    this.markChosen(corpus);
   }
 
-  private markFound(corpus: Corpus): void {
+  private markChosen(corpus: Corpus): void {
     const [field] = corpus.dates;
-    if (!this.text && !this.until) return this.view?.mark(null);
+    if (!this.text && !this.until && !this.chosen) return this.view?.mark(null);
     this.view?.mark(new Set(corpus.nodes.filter((node) =>
       (!this.text || `${node.title} ${node.page}`.toLowerCase().includes(this.text))
-      && (!this.until || !field || (node.fields[field] ?? "") <= this.until),
+      && (!this.until || !field || (node.fields[field] ?? "") <= this.until)
+      && (!this.chosen || this.chosen.has(node.id)),
     ).map((node) => node.id)));
   }
 
@@ -166,31 +184,47 @@ export class CorpusView {
     slider.addEventListener("input", () => {
       this.until = Number(slider.value) === dates.length - 1 ? "" : (dates[Number(slider.value)] ?? "");
       shown.textContent = dates[Number(slider.value)]?.slice(0, 10) ?? "";
-      this.markFound(corpus);
+      this.markChosen(corpus);
     });
-    return h("label", {}, `${field} up to `, slider, " ", shown);
+    return h("label", { class: "row small" }, `${field} up to `, slider, " ", shown);
+  }
+
+  private titleLink(id: string, title: string): HTMLElement {
+    return this.source ? h("a", { href: addressOf(id), dir: "auto" }, title) : h("span", { dir: "auto" }, title);
+  }
+
+  /** Lists the pages that links lead to most; to point at one shows it on the map. */
+  private listCentres(corpus: Corpus): HTMLElement | null {
+    if (!corpus.links) return null;
+    const ranked = [...corpus.nodes].filter(({ degree }) => degree).sort((node, other) => other.rank - node.rank).slice(0, CENTRES);
+    return h("section", { class: "centres" }, h("h2", { class: "label" }, "Centres"),
+      h("ol", {}, ...ranked.map((node) => {
+        const item = h("li", {}, this.titleLink(node.id, node.title), h("span", { class: "muted" }, ` ${count(node.degree, "link")}`));
+        for (const [name, id] of [["pointerenter", node.id], ["focusin", node.id], ["pointerleave", null], ["focusout", null]] as const) {
+          item.addEventListener(name, () => this.view?.select(id));
+        }
+        return item;
+      })));
   }
 
   private listHubs(corpus: Corpus): HTMLElement | null {
-    return corpus.hubs.length ? h("section", {}, h("h3", {}, "Hubs"),
-      h("p", { class: "muted" }, "Link groups of many pages; their links are not drawn."),
+    return corpus.hubs.length ? h("details", { class: "small" }, h("summary", {}, count(corpus.hubs.length, "hub")),
+      h("p", { class: "muted" }, "What very many pages share; these links are not drawn."),
       h("ol", {}, ...corpus.hubs.map((hub) => h("li", {}, `${hub.kind} ${hub.tag}: ${count(hub.pages, corpus.noun)}`)))) : null;
   }
 
-  private listOrphans(corpus: Corpus): HTMLElement {
-    return h("section", {}, h("h3", {}, "Without links"),
-      corpus.orphans.count === 0 ? h("p", {}, `Every ${corpus.noun} is linked with another.`)
-        : h("p", {}, count(corpus.orphans.count, corpus.noun)),
-      h("ul", {}, ...corpus.orphans.first.map(({ id, title }) => h("li", {},
-        h("button", { type: "button", class: "plain", onclick: () => this.open(id) }, title)))));
+  private listOrphans(corpus: Corpus): HTMLElement | null {
+    return corpus.orphans.count ? h("details", { class: "small orphans" }, h("summary", {}, `Without links: ${count(corpus.orphans.count, corpus.noun)}`),
+      h("ul", {}, ...corpus.orphans.first.map(({ id, title }) => h("li", {}, this.titleLink(id, title))),
+        corpus.orphans.count > corpus.orphans.first.length ? h("li", { class: "muted" }, `and ${corpus.orphans.count - corpus.orphans.first.length} more`) : null)) : null;
   }
 
   private drawDegrees(corpus: Corpus): HTMLElement {
     const most = Math.max(...corpus.degrees, 1);
     const name = (at: number): string => (at < 2 ? String(at) : `${2 ** (at - 1)}\u2013${2 ** at - 1}`);
-    return h("section", {}, h("h3", {}, "Numbers of links"), h("table", { class: "bars" }, h("tbody", {},
+    return h("details", { class: "small" }, h("summary", {}, "How many links pages have"), h("table", { class: "bars" }, h("tbody", {},
       ...corpus.degrees.map((pages, at) => {
-        const bar = h("span", { class: "bar" });
+        const bar = h("span", { class: "bar-length" });
         bar.style.width = `${(100 * pages) / most}%`;
         return h("tr", {}, h("th", { scope: "row" }, name(at)), h("td", {}, bar), h("td", {}, pages.toLocaleString("en")));
       }))));
@@ -200,19 +234,19 @@ export class CorpusView {
     const source = this.source;
     if (!source) return null;
     const shown = h("div", { role: "status" });
-    return h("section", {}, h("h3", {}, "Needs attention"), h("button", { type: "button", onclick: () => {
+    return h("details", { class: "small checkup" }, h("summary", {}, "What needs attention"), h("button", { type: "button", onclick: () => {
       replace(shown, message("Reading all documents\u2026"));
-      source.checkup().then((found) => replace(shown, ...this.showCheckup(found)),
+      source.checkup().then((checkup) => replace(shown, ...this.showCheckup(checkup)),
         (error: Error) => replace(shown, message(error.message, "error")));
     } }, "Examine the store"), shown);
   }
 
-  private showCheckup(found: Checkup): HTMLElement[] {
-    const dangling = Object.entries(found.dangling).map(([kind, number]) => `${kind}: ${number.toLocaleString("en")}`);
+  private showCheckup(checkup: Checkup): HTMLElement[] {
+    const dangling = Object.entries(checkup.dangling).map(([kind, number]) => `${kind}: ${number.toLocaleString("en")}`);
     return [
-      h("p", {}, found.findings.length ? "" : "Nothing needs attention."),
-      h("ul", {}, ...found.findings.map((one) => h("li", { class: one.severity },
-        h("b", {}, one.check), `: ${one.text}`, one.examples.length ? ` (${one.examples.join(", ")})` : null))),
+      h("p", {}, checkup.findings.length ? "" : "Nothing needs attention."),
+      h("ul", {}, ...checkup.findings.map((finding) => h("li", { class: finding.severity },
+        h("b", {}, finding.check), `: ${finding.text}`, finding.examples.length ? ` (${finding.examples.join(", ")})` : null))),
       h("p", {}, dangling.length ? `Links that lead to no document: ${dangling.join(", ")}` : ""),
     ];
   }

@@ -9,7 +9,7 @@ export interface Source {
   store(): Promise<StoreData>;
   answer(question: string, settings: Settings): Promise<Answer>;
   absence(question: string, settings: Settings, id: string): Promise<Absence>;
-  document(id: string, hops: number): Promise<DocumentData>;
+  document(id: string, question: string): Promise<DocumentData>;
   find(text: string): Promise<Found[]>;
   corpus(): Promise<Corpus>;
   checkup(): Promise<Checkup>;
@@ -64,7 +64,7 @@ export const server: Source = {
   store: () => call("store"),
   answer: (question, settings) => call("answer", { question, settings }),
   absence: (question, settings, id) => call("absence", { question, settings, id }),
-  document: (id, hops) => call("document", { id, hops }),
+  document: (id, question) => call("document", { id, question }),
   find: (text) => call("find", { text }),
   corpus: () => call("corpus"),
   checkup: () => call("checkup"),

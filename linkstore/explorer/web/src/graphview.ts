@@ -1,27 +1,29 @@
-/** A graph on a canvas, and the same nodes and links as a list: for keyboards, screen readers, and no WebGL. */
+/** A map of many nodes on a canvas, and the same as a list: for keyboards, screen readers, and no WebGL. */
 
 import Graph from "graphology";
 import forceAtlas2 from "graphology-layout-forceatlas2";
 import Sigma from "sigma";
 import { count, h, replace } from "./dom";
+import { type Label, placeLabels } from "./labels";
 
 export interface DrawnNode {
   id: string;
   label: string;
   size: number;
   color: string;
-  note?: string;
-  /** Where it is drawn at first, from -1 to 1; by default on a circle. */
-  at?: [number, number];
+  note: string;
+  /** Where it is drawn at first. */
+  at: [number, number];
+  /** Whether it is the centre of its community, whose name stands before others. */
+  centre: boolean;
 }
 
 export interface DrawnEdge {
   source: string;
   target: string;
   label: string;
-  strong: boolean;
   /** Whether it is drawn only while one of its ends is selected. */
-  hidden?: boolean;
+  hidden: boolean;
 }
 
 export interface GraphOptions {
@@ -29,39 +31,37 @@ export interface GraphOptions {
   name: string;
   /** Called with a node that is opened. */
   open: (id: string) => void;
-  /** Under this name the places of nodes are kept; none by default. */
-  keep?: string;
-  /** The canvas is this large, nodes stay at these of its points, and labels are below them; by default nodes are laid out. */
-  fixed?: { width: number; height: number };
+  /** Under this name the places of nodes are kept. */
+  keep: string;
+  /** Whether the map stays as it is under wheel and fingers. */
+  still?: boolean;
+  /** What stands below the map, beside the number of its nodes. */
+  more?: HTMLElement | null;
 }
 
 interface NodeAttributes {
   x: number;
   y: number;
   size: number;
-  label: string;
   color: string;
 }
 
 interface EdgeAttributes {
   size: number;
-  label: string;
   color: string;
-  type: string;
   quiet: boolean;
-  strong: boolean;
 }
 
 const MOST_LISTED = 300;
-/** Up to how many nodes all have their label; of more, those whose labels do not cover each other. */
-const MOST_LABELLED = 15;
-const MOST_EDGE_LABELS = 300;
+/** Of more nodes, the layout is another one, and lines are thinner. */
+const MANY = 300;
+/** Of more nodes, a map that stays as it is names only the centres. */
+const FEW = 60;
+/** After more rounds, groups that are discs at first run into each other. */
+const ROUNDS_OF_MANY = 30;
 const SETTLING_MS = 4000;
 const STEP_MS = 14;
-
-function style(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
+const ZOOM_MS = 400;
 
 /** The graphs that hold WebGL contexts, of which a browser allows few. */
 const live = new Set<GraphView>();
@@ -73,10 +73,12 @@ export class GraphView {
   private marked: Set<string> | null = null;
   private frame = 0;
   private readonly canvas: HTMLElement;
+  private readonly labels = h("canvas", { class: "graph-labels", "aria-hidden": "true" });
   private readonly list: HTMLElement;
   private readonly status: HTMLElement;
   private nodes: DrawnNode[] = [];
   private edges: DrawnEdge[] = [];
+  private byWeight: DrawnNode[] = [];
 
   constructor(host: HTMLElement, private readonly options: GraphOptions) {
     this.status = h("p", { class: "graph-status", role: "status" });
@@ -88,36 +90,32 @@ export class GraphView {
       onkeydown: ((event: KeyboardEvent) => this.press(event)) as EventListener,
     });
     this.list = h("div", { class: "graph-list" });
-    const toggle = h("details", {}, h("summary", {}, "As a list"), this.list);
-    if (options.fixed) this.canvas.style.height = `${options.fixed.height}px`;
-    host.append(this.canvas, this.status, toggle);
+    host.prepend(this.canvas, h("div", { class: "map-foot" }, this.status, options.more, h("details", { class: "as-list" }, h("summary", {}, "As a list"), this.list)));
   }
 
   show(nodes: DrawnNode[], edges: DrawnEdge[]): void {
     for (const view of live) if (view === this || !view.canvas.isConnected) view.stop();
     this.nodes = nodes;
     this.edges = edges;
+    this.byWeight = [...nodes].sort((node, other) => Number(other.centre) - Number(node.centre) || other.size - node.size);
     this.selected = null;
     this.graph = new Graph<NodeAttributes, EdgeAttributes>({ multi: true });
     const places = this.readPlaces();
-    nodes.forEach((node, at) => {
-      const angle = (2 * Math.PI * at) / Math.max(nodes.length, 1);
-      const [x, y] = places?.[node.id] ?? node.at ?? [Math.cos(angle), Math.sin(angle)];
-      this.graph.addNode(node.id, { x, y, size: node.size, label: shorten(node.label), color: node.color });
-    });
+    for (const node of nodes) {
+      const [x, y] = places?.[node.id] ?? node.at;
+      this.graph.addNode(node.id, { x, y, size: node.size, color: node.color });
+    }
     for (const edge of edges) {
       if (!this.graph.hasNode(edge.source) || !this.graph.hasNode(edge.target)) continue;
-      this.graph.addEdge(edge.source, edge.target, {
-        size: edge.strong ? 2 : nodes.length > 300 ? 0.4 : 1,
-        label: edge.label,
-        color: style(edge.strong ? "--link-strong" : "--link"),
-        type: nodes.length > 300 ? "line" : "arrow",
-        quiet: edge.hidden === true,
-        strong: edge.strong,
-      });
+      this.graph.addEdge(edge.source, edge.target, { size: nodes.length > MANY ? 0.5 : 1, color: this.style("--line"), quiet: edge.hidden });
     }
     this.fillList();
-    if (this.draw()) this.settle(this.options.fixed !== undefined || places !== null);
+    if (this.draw()) this.settle(places !== null);
+  }
+
+  /** Colours the nodes anew, by id. */
+  colour(colours: Map<string, string>): void {
+    for (const [id, color] of colours) if (this.graph.hasNode(id)) this.graph.setNodeAttribute(id, "color", color);
   }
 
   /** Shows some nodes as they are and all others dimmed; null: all as they are. */
@@ -127,13 +125,34 @@ export class GraphView {
     this.fillList();
   }
 
+  /** Brings some nodes close, or all with null. */
+  zoomTo(ids: Iterable<string> | null): void {
+    const camera = this.renderer?.getCamera();
+    if (!camera) return;
+    const places = [...(ids ?? [])].map((id) => this.renderer?.getNodeDisplayData(id)).filter((place) => place !== undefined);
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const state = { x: 0.5, y: 0.5, ratio: 1 };
+    if (places.length) {
+      const [xs, ys] = [places.map(({ x }) => x).sort(ascending), places.map(({ y }) => y).sort(ascending)];
+      const within = (values: number[]): [number, number] => [values[Math.floor(values.length * 0.05)] ?? 0, values[Math.ceil(values.length * 0.95) - 1] ?? 0];
+      const [[left, right], [bottom, top]] = [within(xs), within(ys)];
+      Object.assign(state, { x: (left + right) / 2, y: (top + bottom) / 2, ratio: Math.max(0.12, Math.min(1, 1.4 * Math.max(right - left, top - bottom))) });
+    }
+    if (still) camera.setState(state);
+    else void camera.animate(state, { duration: ZOOM_MS });
+  }
+
+  zoom(nearer: boolean): void {
+    const camera = this.renderer?.getCamera();
+    void (nearer ? camera?.animatedZoom({ duration: ZOOM_MS }) : camera?.animatedUnzoom({ duration: ZOOM_MS }));
+  }
+
   select(id: string | null): void {
     this.selected = id;
     this.renderer?.refresh({ skipIndexation: true });
-    if (id && this.graph.hasNode(id)) {
-      const links = this.graph.degree(id);
-      this.status.textContent = `${this.graph.getNodeAttribute(id, "label")}: ${count(links, "link")}`;
-    }
+    const node = id === null ? undefined : this.nodes.find((other) => other.id === id);
+    if (node) this.status.textContent = `${node.label}: ${count(this.graph.degree(node.id), "link")}`;
+    else this.countNodes();
   }
 
   stop(): void {
@@ -143,6 +162,10 @@ export class GraphView {
     live.delete(this);
   }
 
+  private style(name: string): string {
+    return getComputedStyle(this.canvas).getPropertyValue(name).trim();
+  }
+
   private draw(): boolean {
     if (!hasWebGL()) {
       this.canvas.hidden = true;
@@ -150,40 +173,78 @@ export class GraphView {
       this.list.parentElement?.setAttribute("open", "");
       return false;
     }
-    const all = this.options.fixed !== undefined || this.nodes.length <= MOST_LABELLED;
-    const few = this.nodes.length <= MOST_EDGE_LABELS;
+    const dimmed = this.style("--dimmed");
+    const dim = <T extends { color: string }>(data: T, bright: boolean): T => (bright ? { ...data, zIndex: 1 } : { ...data, color: dimmed, zIndex: 0 });
     this.renderer = new Sigma<NodeAttributes, EdgeAttributes>(this.graph, this.canvas, {
       allowInvalidContainer: true,
-      defaultEdgeType: "arrow",
-      renderEdgeLabels: few,
-      labelColor: { color: style("--text") },
-      edgeLabelColor: { color: style("--muted") },
-      labelFont: "system-ui, sans-serif",
-      edgeLabelFont: "system-ui, sans-serif",
-      labelSize: 12,
-      edgeLabelSize: 10,
-      labelDensity: all ? 20 : few ? 1 : 0.3,
-      labelRenderedSizeThreshold: all ? 0 : few ? 4 : 4.5,
+      renderLabels: false,
       zIndex: true,
-      stagePadding: this.options.fixed ? 0 : 40,
-      defaultDrawNodeLabel: makeLabels(this.options.fixed !== undefined),
-      defaultDrawNodeHover: drawHover,
-      nodeReducer: (id, data) => this.dim(data, this.isBright(id)),
+      stagePadding: 48,
+      enableCameraZooming: !this.options.still,
+      enableCameraPanning: !this.options.still,
+      defaultDrawNodeHover: () => undefined, // the name of the selected node is among the labels
+      nodeReducer: (id, data) => dim(data, this.isBright(id)),
       edgeReducer: (edge, data) => {
         const [source, target] = this.graph.extremities(edge);
         const touched = this.selected === source || this.selected === target;
-        const shown = this.dim(data, this.isBright(source) && this.isBright(target));
-        if (data.quiet && !touched) return { ...shown, hidden: true };
-        return data.strong || touched ? shown : { ...shown, label: "" };
+        if ((data.quiet && !touched) || (this.selected !== null && !touched)) return { ...data, hidden: true };
+        if (touched) return { ...data, color: this.style("--accent"), size: 1.2, zIndex: 1 };
+        return this.isBright(source) && this.isBright(target) ? data : { ...data, hidden: true };
       },
     });
     live.add(this);
-    const fixed = this.options.fixed;
-    if (fixed) this.renderer.setCustomBBox({ x: [0, fixed.width], y: [0, fixed.height] }).refresh();
+    this.canvas.append(this.labels);
     this.renderer.on("clickNode", ({ node }) => this.options.open(node));
-    this.renderer.on("enterNode", ({ node }) => this.select(node));
-    this.renderer.on("leaveNode", () => this.select(null));
+    this.renderer.on("enterNode", ({ node }) => {
+      this.canvas.style.cursor = "pointer";
+      this.select(node);
+    });
+    this.renderer.on("leaveNode", () => {
+      this.canvas.style.cursor = "";
+      this.select(null);
+    });
+    this.renderer.on("afterRender", () => this.writeLabels());
+    this.renderer.refresh();
     return true;
+  }
+
+  /** Writes as many names as have room: of the selected node and its neighbours first, then of centres and large nodes. */
+  private writeLabels(): void {
+    const [renderer, pen] = [this.renderer, this.labels.getContext("2d")];
+    if (!renderer || !pen) return;
+    const { width, height } = renderer.getDimensions();
+    const scale = devicePixelRatio || 1;
+    if (this.labels.width !== Math.round(width * scale) || this.labels.height !== Math.round(height * scale)) {
+      [this.labels.width, this.labels.height] = [Math.round(width * scale), Math.round(height * scale)];
+    }
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    const chosen = this.selected;
+    const near = chosen === null ? null : new Set([chosen, ...this.graph.neighbors(chosen)]);
+    const first = near ? this.byWeight.filter((node) => near.has(node.id)).sort((node, other) => Number(other.id === chosen) - Number(node.id === chosen)) : [];
+    const few = this.options.still && this.nodes.length > FEW;
+    const rest = near ? [] : this.byWeight.filter((node) => (!few || node.centre) && (!this.marked || this.marked.has(node.id)));
+    const sans = this.style("--sans");
+    const fonts = { bold: `600 13px ${sans}`, plain: `400 12px ${sans}` };
+    const wanted = (function* (nodes: DrawnNode[], graph: Graph<NodeAttributes, EdgeAttributes>): Generator<Label> {
+      for (const node of nodes) {
+        const { x, y } = renderer.graphToViewport(graph.getNodeAttributes(node.id));
+        if (x < -20 || y < -20 || x > width + 20 || y > height + 20) continue;
+        const bold = node.centre || node.id === chosen;
+        const text = shorten(node.label);
+        pen.font = bold ? fonts.bold : fonts.plain;
+        yield { text, bold, x, y, radius: renderer.scaleSize(node.size), width: pen.measureText(text).width };
+      }
+    })([...first, ...rest], this.graph);
+    pen.lineJoin = "round";
+    pen.lineWidth = 4;
+    pen.strokeStyle = this.style("--paper");
+    pen.fillStyle = this.style("--ink");
+    for (const { label, left, baseline } of placeLabels(wanted, width, height)) {
+      pen.font = label.bold ? fonts.bold : fonts.plain;
+      pen.strokeText(label.text, left, baseline);
+      pen.fillText(label.text, left, baseline);
+    }
   }
 
   private isBright(id: string): boolean {
@@ -192,14 +253,10 @@ export class GraphView {
     return centre === null || id === centre || this.graph.areNeighbors(id, centre);
   }
 
-  private dim<T extends { color: string; label?: string | null }>(data: T, bright: boolean): T {
-    return bright ? { ...data, zIndex: 1 } : { ...data, color: style("--dimmed"), label: "", zIndex: 0 };
-  }
-
   /** Lays the graph out, some steps a frame, and stops. Without motion, all steps come before the first frame. */
   private settle(settled: boolean): void {
     if (settled || this.graph.order < 2) return;
-    const many = this.graph.order > 300;
+    const many = this.graph.order > MANY;
     const settings = {
       ...forceAtlas2.inferSettings(this.graph),
       adjustSizes: false,
@@ -208,7 +265,7 @@ export class GraphView {
       outboundAttractionDistribution: many, // pages that link to all others do not pull them together
       gravity: 1,
     };
-    const rounds = many ? 120 : 300;
+    const rounds = many ? ROUNDS_OF_MANY : 300;
     const iterations = many ? 1 : 30;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const ends = performance.now() + SETTLING_MS;
@@ -226,7 +283,6 @@ export class GraphView {
   }
 
   private readPlaces(): Record<string, [number, number]> | null {
-    if (!this.options.keep) return null;
     try {
       const kept = JSON.parse(sessionStorage.getItem(this.options.keep) ?? "null") as Record<string, [number, number]> | null;
       return kept && this.nodes.every((node) => node.id in kept) ? kept : null;
@@ -236,7 +292,6 @@ export class GraphView {
   }
 
   private keepPlaces(): void {
-    if (!this.options.keep) return;
     const places: Record<string, [number, number]> = {};
     this.graph.forEachNode((id, { x, y }) => (places[id] = [Math.round(x * 100) / 100, Math.round(y * 100) / 100]));
     try {
@@ -253,11 +308,13 @@ export class GraphView {
     const direction = directions[event.key];
     if (direction) {
       event.preventDefault();
-      this.select(this.selected === null ? (this.nodes[0]?.id ?? null) : this.nextTo(this.selected, direction));
+      this.select(this.selected === null ? (this.byWeight[0]?.id ?? null) : this.nextTo(this.selected, direction));
     } else if (event.key === "Enter" && this.selected) {
       this.options.open(this.selected);
     } else if (event.key === "Escape") {
       this.select(null);
+    } else if (event.key === "+" || event.key === "-") {
+      this.zoom(event.key === "+");
     }
   }
 
@@ -277,74 +334,40 @@ export class GraphView {
   private fillList(): void {
     const leaving = new Map<string, DrawnEdge[]>();
     for (const edge of this.edges) {
-      const known = leaving.get(edge.source);
-      if (known) known.push(edge);
+      const own = leaving.get(edge.source);
+      if (own) own.push(edge);
       else leaving.set(edge.source, [edge]);
     }
     const labels = new Map(this.nodes.map((node) => [node.id, node.label]));
-    const wanted = this.nodes.filter((node) => !this.marked || this.marked.has(node.id));
-    const shown = [...wanted].sort((one, other) => other.size - one.size).slice(0, MOST_LISTED);
+    const wanted = this.byWeight.filter((node) => !this.marked || this.marked.has(node.id));
+    const shown = [...wanted].sort((node, other) => other.size - node.size).slice(0, MOST_LISTED);
     const rows = shown.map((node) =>
       h("li", {},
         h("button", { type: "button", class: "plain", onclick: () => this.options.open(node.id) }, node.label),
-        node.note ? ` ${node.note}` : null,
+        ` ${node.note}`,
         h("ul", {}, ...(leaving.get(node.id) ?? []).slice(0, 20).map((edge) =>
           h("li", {}, `${edge.label} \u2192 ${labels.get(edge.target) ?? edge.target}`))),
       ));
     const left = wanted.length - shown.length;
     replace(this.list, h("ul", { class: "nodes" }, ...rows), left > 0 && h("p", {}, `and ${left.toLocaleString("en")} more`));
-    this.status.textContent = this.marked
-      ? `${wanted.length.toLocaleString("en")} of ${count(this.nodes.length, "node")}`
-      : `${count(this.nodes.length, "node")}, ${count(this.edges.length, "link")}`;
+    this.countNodes();
   }
-}
 
-interface Labelled {
-  x: number;
-  y: number;
-  size: number;
-  label?: string | null;
+  private countNodes(): void {
+    this.status.textContent = this.marked
+      ? `${this.marked.size.toLocaleString("en")} of ${count(this.nodes.length, "page")}`
+      : count(this.nodes.length, "page");
+  }
 }
 
 const LABEL_LETTERS = 36;
 
 function shorten(label: string): string {
-  return label.length <= LABEL_LETTERS ? label : `${label.slice(0, LABEL_LETTERS - 1)}\u2026`;
+  return label.length <= LABEL_LETTERS ? label : `${label.slice(0, LABEL_LETTERS - 1).trimEnd()}\u2026`;
 }
 
-/** Returns what draws the label of a node: below it, or beside it where there is room, with a rim that covers lines. */
-function makeLabels(below: boolean): (context: CanvasRenderingContext2D, data: Labelled) => void {
-  const [rim, text] = [style("--surface"), style("--text")];
-  return (context, data) => {
-    if (!data.label) return;
-    context.font = "12px system-ui, sans-serif";
-    const width = context.measureText(data.label).width;
-    const room = context.canvas.clientWidth;
-    let [x, y] = [data.x + data.size + 3, data.y + 4];
-    if (below) [x, y] = [Math.max(2, Math.min(data.x - width / 2, room - width - 2)), data.y + data.size + 13];
-    else if (x + width > room) x = Math.max(2, data.x - data.size - 3 - width);
-    context.lineWidth = 3;
-    context.lineJoin = "round";
-    context.strokeStyle = rim;
-    context.fillStyle = text;
-    context.strokeText(data.label, x, y);
-    context.fillText(data.label, x, y);
-  };
-}
-
-/** Draws the label of a node under the pointer in the colours of the page, light or dark. */
-function drawHover(context: CanvasRenderingContext2D, data: Labelled): void {
-  if (!data.label) return;
-  context.font = "600 12px system-ui, sans-serif";
-  const width = context.measureText(data.label).width;
-  context.fillStyle = style("--surface");
-  context.strokeStyle = style("--border");
-  context.beginPath();
-  context.roundRect(data.x + data.size, data.y - 11, width + 14, 22, 5);
-  context.fill();
-  context.stroke();
-  context.fillStyle = style("--text");
-  context.fillText(data.label, data.x + data.size + 7, data.y + 4);
+function ascending(value: number, other: number): number {
+  return value - other;
 }
 
 let webgl: boolean | null = null;

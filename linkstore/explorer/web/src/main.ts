@@ -1,39 +1,50 @@
 /** The start: finds the data of the page, and shows the view that its address names. */
 
-import { AskView, readAsked, showAnswer } from "./ask";
+import { showAnswer } from "./answer";
+import { AskView, showStart } from "./ask";
 import { CorpusView } from "./corpus";
 import { type Source, Unauthorized, keepToken, server, takeToken } from "./data";
 import { DocumentView } from "./document";
-import { count, h, message, replace } from "./dom";
+import { addressOf, count, h, message, replace, svg } from "./dom";
+import { AskForm, DEFAULTS, readAsked } from "./form";
 import { MemoryView } from "./memory";
 import type { PageData, StoreData } from "./types";
 
-const VIEWS: [string, string][] = [["ask", "Ask"], ["corpus", "Corpus"], ["memory", "Memory"]];
+const VIEWS: [string, string][] = [["ask", "Ask"], ["corpus", "Map"], ["memory", "Memory"]];
 
-function openDocument(id: string, hops = 1): void {
-  location.hash = `#/document?${new URLSearchParams({ id, hops: String(hops) }).toString()}`;
+function openDocument(id: string, question = ""): void {
+  location.hash = addressOf(id, question);
+}
+
+function makeBrand(name: string, href: string | null): HTMLElement {
+  const glyph = svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" },
+    svg("path", { class: "line", d: "M6 17 12 6l7 9" }), svg("circle", { class: "dot", cx: 6, cy: 17, r: 3.5 }),
+    svg("circle", { class: "dot", cx: 12, cy: 6, r: 3.5 }), svg("circle", { class: "dot by", cx: 19, cy: 15, r: 3.5 }));
+  glyph.querySelector("path")?.setAttribute("fill", "none");
+  return href ? h("a", { class: "brand", href }, glyph, h("span", {}, name)) : h("span", { class: "brand" }, glyph, h("span", {}, name));
 }
 
 class App {
   private readonly main = h("main", { id: "view", tabindex: -1 });
-  private readonly size = h("p", { class: "muted" });
   private readonly tabs = h("nav", { "aria-label": "Views" });
+  private readonly slot = h("div", { class: "slot" });
+  private readonly brand: HTMLElement;
+  private readonly form: AskForm;
   private readonly ask: AskView;
   private readonly documents: DocumentView;
   private readonly corpus: CorpusView;
   private readonly memory: MemoryView;
 
   constructor(host: HTMLElement, private readonly source: Source, private readonly store: StoreData) {
-    this.ask = new AskView(source, store, openDocument);
+    this.form = new AskForm(store, () => void this.ask.search());
+    this.ask = new AskView(source, openDocument);
     this.documents = new DocumentView(source, openDocument, store.write);
     this.corpus = new CorpusView(source, openDocument, store.write);
     this.memory = new MemoryView(source, (path) => {
       location.hash = `#/memory?${new URLSearchParams({ session: path }).toString()}`;
     });
-    replace(host,
-      h("header", {}, h("h1", {}, store.name), this.size, this.tabs),
-      this.main,
-      h("datalist", { id: "kinds" }, ...Object.keys(store.links).map((kind) => h("option", { value: kind }))));
+    this.brand = makeBrand(store.name, "#/ask");
+    replace(host, h("header", { class: "bar" }, this.brand, this.slot, this.tabs), this.main);
     addEventListener("hashchange", () => this.route());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.route());
     this.showSize(store.documents, store.pages);
@@ -49,15 +60,21 @@ class App {
     // An element for each: what a view that was left still waits for comes into none that is shown.
     const host = h("div");
     replace(this.main, host);
-    if (path === "document") void this.documents.show(host, query.get("id") ?? "", Number(query.get("hops") ?? 1));
+    scrollTo(0, 0);
+    const asked = readAsked(query);
+    this.form.fill(path === "corpus" || path === "memory" ? { question: "", settings: [DEFAULTS] } : asked);
+    const starts = !asked.question && !["document", "corpus", "memory"].includes(path);
+    if (!starts) replace(this.slot, this.form.element);
+    if (path === "document") void this.documents.show(host, query.get("id") ?? "", asked.question);
     else if (path === "corpus") void this.corpus.show(host);
     else if (path === "memory" && this.store.memory) void this.memory.show(host, query.get("session") ?? "");
-    else void this.ask.show(host, readAsked(query));
+    else if (starts) void showStart(host, this.source, this.store, this.form, openDocument);
+    else void this.ask.show(host, asked);
     this.source.store().then(({ documents, pages }) => this.showSize(documents, pages), () => undefined); // the view says why
   }
 
   private showSize(documents: number, pages: number): void {
-    this.size.textContent = count(documents, "document") + (pages ? `, ${count(pages, "page")}` : "");
+    this.brand.title = count(documents, "document") + (pages ? `, ${count(pages, "page")}` : "");
   }
 }
 
@@ -66,7 +83,7 @@ async function start(host: HTMLElement): Promise<void> {
   try {
     new App(host, server, await server.store());
   } catch (error) {
-    if (!(error instanceof Unauthorized)) return replace(host, message((error as Error).message, "error"));
+    if (!(error instanceof Unauthorized)) return replace(host, h("main", { class: "page-body" }, message((error as Error).message, "error")));
     const token = h("input", { type: "password", "aria-label": "Token", required: true });
     const form = h("form", { class: "row" }, token, h("button", { type: "submit" }, "Open"));
     form.addEventListener("submit", (event) => {
@@ -74,25 +91,23 @@ async function start(host: HTMLElement): Promise<void> {
       keepToken(token.value.trim());
       void start(host);
     });
-    replace(host, message("Open the address that `linkstore serve` printed, or enter its token:"), form);
+    replace(host, h("main", { class: "page-body" }, message("Open the address that `linkstore serve` printed, or enter its token:"), form));
   }
 }
 
 /** Shows the data of a page in an element. */
 function mount(host: HTMLElement, data: PageData): void {
   host.classList.add("linkstore");
-  const note = h("p", { role: "status", class: "muted" });
-  const tell = (id: string): void => {
-    note.textContent = id;
-    host.querySelector(`[data-id="${CSS.escape(id)}"]`)?.scrollIntoView({ block: "nearest" });
-  };
-  if (data.mode === "server") void start(host);
-  else if (data.mode === "answer") {
-    replace(host, h("header", {}, h("h1", {}, data.answer.question || "Hits")), h("main", {}, showAnswer(data.answer, tell)), note);
+  if (data.mode === "server") return void start(host);
+  const main = h("main");
+  if (data.mode === "answer") {
+    const title = data.answer.question || "Hits";
+    replace(host, h("header", { class: "bar" }, makeBrand(title, null)), main);
+    replace(main, h("div", { class: "page-body" }, h("h1", { class: "hush" }, title), showAnswer(data.answer, null)));
   } else {
-    const main = h("main");
-    replace(host, h("header", {}, h("h1", {}, document.title || "linkstore")), main, note);
-    void new CorpusView(null, tell, false).show(main, data.corpus);
+    const note = h("p", { role: "status", class: "hush" });
+    replace(host, h("header", { class: "bar" }, makeBrand(document.title || "linkstore", null)), main, note);
+    void new CorpusView(null, (id) => (note.textContent = id), false).show(main, data.corpus);
   }
 }
 

@@ -8,20 +8,22 @@ export class MemoryView {
   constructor(private readonly source: Source, private readonly openSession: (path: string) => void) {}
 
   async show(host: HTMLElement, session: string): Promise<void> {
-    replace(host, message("Reading\u2026"));
+    const body = h("div", { class: "page-body" });
+    replace(host, body);
+    replace(body, message("Reading\u2026"));
     try {
       const sessions = await this.source.sessions();
       const chosen = sessions.find((one) => one.path === session) ?? sessions[0];
-      if (!chosen) return replace(host, message("No conversation is stored."));
+      if (!chosen) return replace(body, message("No conversation is stored."));
       const turns = await this.source.turns(chosen.path);
-      replace(host, h("div", { class: "columns memory" },
+      replace(body, h("div", { class: "memory" },
         h("nav", { "aria-label": "Sessions" }, h("ul", {}, ...sessions.map((one) => h("li", {},
           h("button", { type: "button", class: "plain", "aria-current": one.path === chosen.path ? "true" : null,
             onclick: () => this.openSession(one.path) }, one.label), ` ${count(one.turns, "turn")}`)))),
         h("div", {}, this.makeRecall(chosen.path), h("ol", { class: "turns" }, ...turns.map(showTurn))),
       ));
     } catch (error) {
-      replace(host, message((error as Error).message, "error"));
+      replace(body, message((error as Error).message, "error"));
     }
   }
 
@@ -54,6 +56,6 @@ function showRecall(found: RecallData): (HTMLElement | null)[] {
     found.reason ? message(found.reason) : null,
     h("ol", {}, ...found.turns.map(({ score, turn }) => h("li", {}, `${score.toFixed(3)} `, turn.query,
       turn.response ? ` \u2014 ${turn.response}` : null))),
-    h("details", {}, h("summary", {}, "Prompt"), h("pre", { class: "text", tabindex: 0 }, found.prompt)),
+    h("details", {}, h("summary", {}, "Prompt"), h("pre", { class: "prompt", tabindex: 0 }, found.prompt)),
   ];
 }

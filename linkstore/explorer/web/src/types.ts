@@ -16,9 +16,18 @@ export interface Step {
   label: string | null;
 }
 
+/** A link of a chain, in the direction its author gave it. */
+export interface Triple {
+  subject: string;
+  kind: string;
+  object: string;
+  label: string | null;
+}
+
 export interface Hit {
   id: string;
-  title: string;
+  title: string | null;
+  name: string;
   headings: string[];
   page: string;
   url: string | null;
@@ -27,8 +36,10 @@ export interface Hit {
   depth: number;
   parts: Record<string, number>;
   path: Step[];
-  chains: string[];
-  snippet: string;
+  /** Each with the id that it starts from, then its links. */
+  chains: [string, ...Triple[]][];
+  /** In parts, of which every second one is a word of the question. */
+  snippet: string[];
   passage: string;
 }
 
@@ -39,6 +50,8 @@ export interface GraphNode {
   role: "start" | "hit" | "way";
   depth: number;
   score: number | null;
+  /** The page of a document on the way, where a server has looked it up. */
+  page?: string;
 }
 
 export interface GraphEdge {
@@ -52,7 +65,6 @@ export interface GraphEdge {
 export interface Graph {
   nodes: GraphNode[];
   edges: GraphEdge[];
-  cut?: boolean;
 }
 
 export interface Cut {
@@ -67,6 +79,8 @@ export interface Answer {
   strategy: string;
   reason: string | null;
   doubt: string | null;
+  /** With less, a text is hardly about the question; -1 for a question that names a document; null if not known. */
+  least_similarity: number | null;
   hits: Hit[];
   pages: { page: string; hits: number[] }[];
   graph: Graph;
@@ -83,27 +97,50 @@ export interface Absence {
   reasons: string[];
 }
 
-export interface LinkList {
+export interface Chunk {
+  id: string;
+  /** The title and the headings above it, outermost first; none unless linkstore has read the page. */
+  headings: string[];
+  text: string;
+  url: string | null;
+}
+
+/** A link of a page, and the document at its other end. */
+export interface PageLink {
   kind: string;
   tag: string;
   label: string | null;
-  more: boolean;
-  count: number;
-  documents: { id: string; title: string }[];
+  id: string;
+  /** The chunk that an outgoing link stands in. */
+  at?: string;
+}
+
+export interface Other {
+  title: string | null;
+  name: string;
+  page: string;
+  text: string;
 }
 
 export interface DocumentData {
   id: string;
-  title: string;
-  name: string;
   page: string;
+  title: string | null;
+  name: string;
   url: string | null;
-  text: string;
-  cut: number;
+  chunks: Chunk[];
+  left_out: number;
+  /** Words of the question, as they stand in the document. */
+  words: string[];
+  passage: string;
   metadata: Record<string, unknown>;
-  outgoing: LinkList[];
-  incoming: LinkList[];
-  graph: Graph;
+  outgoing: PageLink[];
+  incoming: PageLink[];
+  nowhere: { kind: string; tag: string; label: string | null }[];
+  hubs: string[];
+  others: Record<string, Other>;
+  /** Which of the others link to which. */
+  between: [string, string][];
 }
 
 export interface Found {

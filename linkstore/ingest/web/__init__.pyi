@@ -1,2 +1,0 @@
-from .targets import WebSettings as WebSettings
-from .website import WebsiteSource as WebsiteSource
