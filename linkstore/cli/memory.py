@@ -242,6 +242,7 @@ def _recall_to_dict(found: Recall) -> dict[str, Any]:
         "question": found.question,
         "resolved": found.resolved,
         "entities": list(found.entities),
+        "focus": list(found.focus),
         "turns": turns,
         "chunks": [hit_to_dict(hit, found.resolved) for hit in found.chunks],
         "reason": found.reason,

@@ -193,6 +193,7 @@ def _show_recall(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
         "question": recall.question,
         "resolved": recall.resolved,
         "entities": list(recall.entities),
+        "focus": list(recall.focus),
         "turns": [
             {"score": score, "turn": turn.to_dict()}
             for score, turn in zip(recall.scores, recall.turns, strict=True)

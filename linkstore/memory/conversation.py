@@ -57,8 +57,7 @@ class ConversationMemory(MemorySettings):
         knowledge: What the responses are made from; its chunks are recalled beside the turns. None: only
             turns are recalled.
         window: How many of the last turns a recall gives and resolves references with; default 10.
-        model: Distils and summarises; any model of LangChain. None: ``distil`` needs one, and summaries are
-            extracted.
+        model: Distils and summarises; any model of LangChain. Default none.
         rewriter: Rewrites questions so that they stand alone: a model, or a function of the question and the
             last turns. None: questions stay as they are, and are searched for with what was said. What a
             model writes is used only if it is one question, keeps the user's words, and adds words of the
@@ -272,9 +271,13 @@ class ConversationMemory(MemorySettings):
         return await self._arun(distil_session(self, SessionKey.of(session), model, pinning=pinning))
 
     def summarise(self, session: SessionKey | str) -> Turn | None:
-        """Write the summary of a session as a note, by the model or by its key sentences.
+        """Write the summary of a session by the memory's model, as a note in the place of the one before.
 
-        It takes the place of the one before. None if the session has no turns.
+        None if the session has no turns.
+
+        Raises:
+            ArgumentError: If the memory has no model.
+            ExtractionError: If the model writes no word.
         """
         return self._run(summarise_session(self, SessionKey.of(session)))
 

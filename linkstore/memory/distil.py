@@ -7,7 +7,6 @@ finds them beside turns, and forgetting a turn forgets them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, Final
@@ -18,11 +17,10 @@ from pydantic import BaseModel, Field
 
 from linkstore.agents.model_calls import MalformedOutput, OutputModel
 from linkstore.context.decay import Memory
-from linkstore.core.arguments import omit_none
+from linkstore.core.arguments import omit_none, require_model
 from linkstore.core.calls import Operation
 from linkstore.core.documents import HALF_LIFE_KEY
 from linkstore.core.plans import read_documents
-from linkstore.core.text import fold, split_sentences
 from linkstore.errors import ExtractionError
 from linkstore.memory.names import has_words
 from linkstore.memory.sessions import SessionKey
@@ -46,9 +44,6 @@ decided. Add nothing.
 {conversation}
 
 Summary:"""
-_MOST_SENTENCES: Final = 4
-_LONGEST_SENTENCE: Final = 240
-"""Characters of a sentence in a summary."""
 
 
 class DistilledNote(BaseModel):
@@ -113,15 +108,21 @@ def distil_session(
 
 
 def summarise_session(memory: MemorySettings, session: SessionKey) -> Operation[Turn | None]:
-    """Write the summary of a session as a note that supersedes the one before. None if it has no turns."""
+    """Write a model's summary of a session as a note that supersedes the one before. None without turns.
+
+    Raises:
+        ArgumentError: If the memory has no model.
+        ExtractionError: If the model writes no word.
+    """
+    require_model("invoke", memory.model)
     turns, notes = yield from read_session(memory, session)
     if not turns:
         return None
-    text = extract_sentences(turns)
-    if memory.model is not None:
-        conversation = "\n".join(map(format_turn, turns))
-        answer = yield from ask_model(memory.model, _SUMMARY_PROMPT.strip().format(conversation=conversation))
-        text = answer if has_words(answer) else text
+    conversation = "\n".join(map(format_turn, turns))
+    prompt = _SUMMARY_PROMPT.strip().format(conversation=conversation)
+    text = yield from ask_model(memory.model, prompt)  # type: ignore[arg-type]
+    if not has_words(text):
+        raise ExtractionError(f"the model wrote no summary of {session}: {text!r}")
     before = [note.id for note in notes if SUMMARY in note.metadata]
     sources = [turn.id for turn in turns]
     note_input = TurnInput(session, text, sources=sources, supersedes=before, metadata={SUMMARY: True})
@@ -139,25 +140,3 @@ def _make_messages(turns: Sequence[Turn], known: Sequence[Turn]) -> list[Any]:
     lines = "\n".join(f"{number}. {format_turn(turn)}" for number, turn in enumerate(turns, 1))
     notes = "\n".join(f"{number}. {note.query}" for number, note in enumerate(known, 1)) or "none"
     return [SystemMessage(_INSTRUCTIONS), HumanMessage(f"Known notes:\n{notes}\n\nTurns:\n{lines}")]
-
-
-def extract_sentences(turns: Sequence[Turn]) -> str:
-    """Return the sentences of turns that have most of their frequent entities, in order.
-
-    H. P. Luhn, "The Automatic Creation of Literature Abstracts", IBM Journal 2(2), 1958.
-    """
-    counts = Counter(word for turn in turns for name in turn.entities for word in fold(name).split())
-    sentences = (
-        sentence
-        for turn in turns
-        for text in (turn.query, turn.response or "")
-        for sentence in split_sentences(text)
-    )
-    distinct = list(dict.fromkeys(sentence.strip()[:_LONGEST_SENTENCE] for sentence in sentences))
-
-    def worth(at: int) -> tuple[float, int]:
-        words = set(fold(distinct[at]).split())
-        return -sum(counts[word] for word in words) / (8 + len(words)), at
-
-    chosen = sorted(sorted(range(len(distinct)), key=worth)[:_MOST_SENTENCES])
-    return " ".join(distinct[at] for at in chosen) or turns[0].text[:_LONGEST_SENTENCE]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -26,12 +26,21 @@ _LONGEST: Final = 300
 _CHANGE: Final = re.compile(
     r"\b(?:now|nowadays|no longer|any ?more|instead|since|from now on|these days|after all|as of|actually"
     r"|correction|mistake|typo|changed|moved|switched|new|change of plan|update|starting|not|became|turned"
-    r"|sold|quit|stopped|renamed|replaced|upgraded|migrated|cancell?ed|postponed)\b",
+    r"|sold|quit|stopped|renamed|replaced|upgraded|migrated|cancell?ed|postponed|jetzt|nun|inzwischen"
+    r"|nicht mehr|seit|maintenant|d\u00e9sormais|ahora|ya no)\b",
     re.IGNORECASE,
 )
 _PAST: Final = re.compile(
     r"\b(?:used to|formerly|previously|back then|years ago|as a child)\b", re.IGNORECASE
 )
+_SUPPOSED: Final = re.compile(
+    r"\b(?:if|whether|unless|wish|would|might|could|may|wenn|ob|w\u00fcrde|k\u00f6nnte|w\u00e4re|si)\b"
+    r"|^[\"'\u201c\u201e\u00ab]|\b(?:said|says|sagt|sagte|dit|dice|dijo|asked|wrote)\b\W*:",
+    re.IGNORECASE,
+)
+"""What stands in a sentence that states nothing itself."""
+_DENIES: Final = re.compile(r"n['\u2019]t\b|\b(?:not|never|nicht|keine?[nmrs]?|ne|pas|no)\b", re.IGNORECASE)
+_BESIDE: Final = re.compile(r"\b(?:too|also|as well|auch|aussi|tambi\u00e9n)\b", re.IGNORECASE)
 _CLAUSES: Final = re.compile(
     r"[,:;]\s+(?:(?:and|but|so)\s+)?"
     r"|(?:^|\s)(?:actually|and|btw|but|by the way|hey|no|oh|ok|okay|so|sorry|that|wait|well|yes)\s+"
@@ -71,15 +80,44 @@ _OPINION: Final = re.compile(
     re.IGNORECASE,
 )
 _TAKES_OVER: Final = re.compile(r"\b(?:(?:takes?|taken|took) over|replace[sd]|succeed(?:s|ed)) \b")
+_SPEAKERS: Final = frozenset(
+    {"i", "we", "ich", "wir", "je", "j", "nous", "yo", "jeg", "jag", "vi", "io", "ik"}
+)
+_FIRST_PERSON: Final = frozenset(
+    {"vivo", "trabajo", "soy", "uso", "conduzco", "estudio", "peso", "tengo", "estoy", "vivimos"}
+)
+"""Verbs of Spanish that need no subject."""
+_ADVERBS: Final = frozenset(
+    {"ne", "now", "currently", "just", "already", "jetzt", "nun", "inzwischen", "maintenant", "ahora"}
+    | {"d\u00e9sormais"}
+)
 _PERSONS: Final = frozenset(
-    {"i", "we", "you", "he", "she", "they", "ich", "wir", "je", "nous", "jeg", "jag", "vi", "yo", "io", "ik"}
+    {
+        "i",
+        "j",
+        "we",
+        "you",
+        "he",
+        "she",
+        "they",
+        "ich",
+        "wir",
+        "je",
+        "nous",
+        "jeg",
+        "jag",
+        "vi",
+        "yo",
+        "io",
+        "ik",
+    }
 )
 _OWNERS: Final = frozenset(
     {"my", "our", "your", "his", "her", "their", "its", "mein", "meine", "unser", "unsere", "mon", "ma", "mi"}
 )
 _ARTICLES: Final = frozenset({"the", "a", "an", "this", "that", "der", "die", "das", "le", "la", "les", "el"})
 _BEHIND_HEAD: Final = frozenset(
-    {"of", "for", "with", "at", "in", "on", "to", "from", "by", "von", "für", "de"}
+    {"of", "for", "with", "at", "in", "on", "to", "from", "by", "von", "für", "de", "bei", "chez", "en", "à"}
 )
 _VERBS: Final = re.compile(
     r"(?:is|are|was|were|am|ha[sd]|have|will|would|can|could|should|must|may|might|do|does|did)(?:n't)?|can't|won't"
@@ -130,7 +168,7 @@ def read_statements(text: str) -> tuple[FactStatement, ...]:
     statements: list[FactStatement] = []
     for sentence in split_sentences(text)[:_MOST_SENTENCES]:
         normalized = " ".join(sentence.split())
-        if normalized.endswith("?") or len(normalized) > _LONGEST:
+        if normalized.endswith("?") or len(normalized) > _LONGEST or not is_plain(normalized):
             continue
         stated = (_read_statement(part.rstrip(".! "), normalized) for part in _CLAUSES.split(normalized))
         statements += (statement for statement in stated if statement is not None)
@@ -211,6 +249,56 @@ class Clause:
             return moved or _TAKES_OVER.search(" ".join(self.words)) is not None
         return own.is_same(other)
 
+    @property
+    def slot(self) -> tuple[str, ...]:
+        """What the speaker says of himself: the verb, after "am" the article too, and what it is for."""
+        words = [word for word in self.words if word not in _ADVERBS]
+        if self.subject is None or self.subject.owner not in _SPEAKERS or not words:
+            return ()
+        person, _, ending = words[0].partition("'")
+        rest = [ending, *words[1:]] if ending else words if person in _FIRST_PERSON else words[1:]
+        article = [word for word in rest[1:2] if word in _ARTICLES]
+        use = rest[rest.index("for") + 1 :][:1] if "for" in rest else []
+        return ("be", *article, *use) if rest[:1] in (["m"], ["am"]) else (*rest[:1], *use)
+
+
+def is_plain(text: str) -> bool:
+    """Say whether a text states something itself: nothing supposed, quoted or said by somebody else."""
+    return _SUPPOSED.search(text) is None
+
+
+def denies_other(text: str, other: str) -> bool:
+    """Say whether a text denies something that another one does not say."""
+    words = {*tokenize(other)} - STOP_WORDS - _PERSONS - _BEHIND_HEAD
+    return _DENIES.search(text) is not None and not any(word in words for word in tokenize(text)[-3:])
+
+
+def states_own(text: str) -> bool:
+    """Say whether a speaker states something of himself."""
+    return (
+        is_plain(text) and _DENIES.search(text) is None and any(clause.slot for clause in read_clauses(text))
+    )
+
+
+def asks_about_self(question: str) -> bool:
+    """Say whether a question asks for something of the speaker."""
+    words = {part for word in tokenize(question) for part in (word, word.partition("'")[0])}
+    return not words.isdisjoint(_SPEAKERS | _FIRST_PERSON | {"my", "mein", "meine", "mon", "ma", "mi"})
+
+
+def is_about_other(text: str, own: str, asked: Collection[str]) -> bool:
+    """Say whether a text denies what a speaker states, or is about something that is not asked for."""
+    clauses = list(read_clauses(text))
+    if any(clause.slot for clause in clauses):
+        return denies_other(text, own)
+    subjects = [clause.subject for clause in clauses if clause.subject is not None]
+    return bool(subjects) and all(subject.words and subject.words.isdisjoint(asked) for subject in subjects)
+
+
+def says_beside(text: str) -> bool:
+    """Say whether a text adds something to what was said, as "too" does."""
+    return _BESIDE.search(text) is not None
+
 
 def read_clauses(text: str) -> Iterator[Clause]:
     """Yield the clauses of what somebody said."""
@@ -221,6 +309,7 @@ def read_clauses(text: str) -> Iterator[Clause]:
     for sentence in split_sentences(statement)[:_MOST_SENTENCES]:
         for clause in _CLAUSES.split(_OPINION.sub("", sentence.strip())):
             words = tokenize(clause)
+            words = words[1:] if words[:1] and words[0] in _ADVERBS else words
             yield Clause(words, _read_subject(words), fold(speaker or ""))
 
 
@@ -228,6 +317,8 @@ def _read_subject(words: Sequence[str]) -> Subject | None:
     first = words[0].partition("'")[0] if words else ""
     if first in _PERSONS:
         return Subject(first)
+    if first in _FIRST_PERSON:
+        return Subject("yo")
     named = words[1:] if first in _OWNERS or first in _ARTICLES else words
     end = next((at for at in range(1, len(named)) if _VERBS.fullmatch(named[at])), _LONGEST_SUBJECT + 1)
     if end > _LONGEST_SUBJECT:

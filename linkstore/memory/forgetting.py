@@ -11,6 +11,7 @@ with the same arguments finds and removes all that is left.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +29,7 @@ from linkstore.memory.turns import Turn, format_time, read_all, read_session_doc
 from linkstore.store.documents import as_document
 from linkstore.strategies.resolver import has_part, strip_word
 
+_COMMON_NOUN: Final = re.compile(r"\b(?:an?|une?|una) [a-z]\w*")
 _SESSIONS_AT_ONCE: Final = 100
 """How many sessions are read at once."""
 
@@ -169,22 +171,27 @@ def _select_meant(known: Iterable[Turn], entity: str | None) -> dict[str, str]:
         for turn in turns:
             if turn.id in named:
                 gone[turn.id] = named[turn.id]
-            elif named and any(_has_words(turn, part) for part in parts):
+            elif named and any(_has_words(turn, entity, part) for part in parts):
                 gone[turn.id] = "named"
     return gone
 
 
 def _find_mention(turn: Turn, entity: str) -> str | None:
     """Say how a turn mentions an entity in full: as what it means, or in its words; None if it does not."""
-    if fold(entity) in map(fold, turn.entities):
+    if fold(entity) in map(fold, (*turn.entities, *turn.focus)):
         return "meant"
-    return "named" if _has_words(turn, tokenize(entity)) else None
+    return "named" if _has_words(turn, entity, tokenize(entity)) else None
 
 
-def _has_words(turn: Turn, words: tuple[str, ...]) -> bool:
-    """Say whether a turn has these words next to each other, in either number."""
-    wanted = tuple(map(strip_word, words))
-    return bool(wanted) and has_part(tuple(map(strip_word, tokenize(f"{turn.query}\n{turn.text}"))), wanted)
+def _has_words(turn: Turn, entity: str, words: tuple[str, ...]) -> bool:
+    """Say whether a turn has these words of an entity next to each other, in either number.
+
+    "A biscuit" is none called Biscuit.
+    """
+    wanted, text = tuple(map(strip_word, words)), f"{turn.query}\n{turn.text}"
+    if entity.isalpha() and entity.istitle():
+        text = _COMMON_NOUN.sub(" ", text)
+    return bool(wanted) and has_part(tuple(map(strip_word, tokenize(text))), wanted)
 
 
 def _name_parts(entity: str) -> list[tuple[str, ...]]:

@@ -21,16 +21,35 @@ from linkstore.core.plans import Plan
 from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
-from linkstore.memory.facts import asks_for_past, is_about_past, read_clauses, says_change
+from linkstore.memory.facts import (
+    asks_about_self,
+    asks_for_past,
+    denies_other,
+    is_about_other,
+    is_about_past,
+    is_plain,
+    read_clauses,
+    says_beside,
+    says_change,
+    states_own,
+)
+from linkstore.memory.focus import find_focus
 from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names
 from linkstore.memory.references import (
     ResolvedQuestion,
     depends_on_history,
     find_answered_name,
-    has_name,
     may_mean_answer,
 )
-from linkstore.memory.search import ALONE, QueryView, TurnSearch, fuse_views, make_turn_views, make_views
+from linkstore.memory.search import (
+    ALONE,
+    FOCUS,
+    QueryView,
+    TurnSearch,
+    fuse_views,
+    make_turn_views,
+    make_views,
+)
 from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, search_store
 from linkstore.memory.turns import (
@@ -46,14 +65,11 @@ from linkstore.memory.turns import (
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy, rerank_hits
-from linkstore.strategies.first_stage import Words
 from linkstore.strategies.pagerank import PageRank
 from linkstore.strategies.resolver import strip_word
 
 RECALL_POOL: Final = 50
 """How many hits of each view are joined."""
-NAMING_CHUNKS: Final = 5
-"""How many chunks are read to see whether an answer is a name."""
 MOST_RERANKED: Final = 20
 """How many hits a reranker scores."""
 MOST_CORRECTIONS: Final = 8
@@ -103,7 +119,8 @@ class Recall:
     Args:
         question: As it was asked.
         resolved: The question as the rewriter wrote it; the same text without one.
-        entities: What the resolved question names.
+        entities: What the resolved question names, or what a word of it that refers back means.
+        focus: What it is taken to be about, the first most: what it names, or else what was spoken of.
         recent: The last turns of the session, in order, without those that state what is no longer so.
         turns: The turns and notes found for the question, best first; of facts the newest.
         scores: The scores of ``turns``, in the same order.
@@ -115,6 +132,7 @@ class Recall:
     question: str
     resolved: str
     entities: tuple[str, ...] = ()
+    focus: tuple[str, ...] = ()
     recent: tuple[Turn, ...] = ()
     turns: tuple[Turn, ...] = ()
     scores: tuple[float, ...] = ()
@@ -213,11 +231,15 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     _, recent = yield from memory.read(read_head(asked.session, memory.window))
     recent = [turn for turn in recent if asked.knows(turn, memory)]
     resolved = yield from _resolve_question(memory, asked.question, recent)
+    focus = find_focus(resolved.text, memory.entities, recent)
+    entities = select_distinct_names(memory.entities(resolved.text))
+    if focus.refers and not entities:
+        entities = focus.things
     about = make_turn_views(asked.question, resolved, recent)
     turns = yield from find_turns(memory, about, asked)
     pool: tuple[Hit, ...] = ()
     if memory.knowledge is not None:
-        views = make_views(asked.question, resolved, recent)
+        views = make_views(asked.question, resolved, recent, focus)
         pool = yield from _search_views(memory, memory.knowledge, views, asked, memory.strategy)
     newer = yield from _find_newer(memory, asked, recent)
     until = {id: turn.time for id, turn in newer.items()}
@@ -225,7 +247,8 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
     recall = Recall(
         question=asked.question,
         resolved=resolved.text,
-        entities=select_distinct_names(memory.entities(resolved.text)),
+        entities=entities,
+        focus=focus.things,
         recent=tuple(recent),
         turns=tuple(turn for turn, _ in turns),
         scores=tuple(score for _, score in turns),
@@ -249,7 +272,8 @@ def _resolve_question(
     """Say what a question refers to; the rewriter resolves it, if there is one."""
     depends = bool(recent) and depends_on_history(question)
     if memory.rewriter is None or not recent:
-        name = (yield from _find_answered_name(memory, recent)) if depends else None
+        name = find_answered_name(recent[-1].query, recent[-1].response) if depends else None
+        name = name if depends and name in recent[-1].focus[:1] else None
         named = name is not None and may_mean_answer(question, recent[-1].query)
         return ResolvedQuestion(text=question, depends=depends, name=name, named=named)
     if isinstance(memory.rewriter, BaseLanguageModel):
@@ -261,18 +285,6 @@ def _resolve_question(
         require(str, "a string", rewritten=answer)
     text = " ".join(answer.split()) or question
     return ResolvedQuestion(text=text, depends=text != question or depends)
-
-
-def _find_answered_name(memory: MemorySettings, recent: Sequence[Turn]) -> Operation[str | None]:
-    """Return the name that the last answer was, if an earlier turn or the knowledge has the name too."""
-    name = find_answered_name(recent[-1])
-    if name is None or has_name((turn.text for turn in recent[:-1]), name):
-        return name
-    if memory.knowledge is None:
-        return None
-    hits = yield from search_store(memory.knowledge, name, strategy=Words(), k=NAMING_CHUNKS)
-    titled = any(hit.document.metadata.get("title") == name for hit in hits)
-    return name if titled or has_name((hit.document.page_content for hit in hits), name) else None
 
 
 def find_turns(
@@ -326,17 +338,28 @@ def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> l
             if is_newer(turn, other) and NEWER_SHARE * best <= score and _state_same(turn, other, asked)
         ]
         ordered.insert(before[0] if before else len(ordered), (turn, score))
+    own = next((turn for turn, _ in ordered if states_own(turn.query)), None)
+    if own is not None and views and asks_about_self(views[0].text):
+        ordered.sort(key=lambda pair: is_about_other(pair[0].query, own.query, asked))
     return [*ordered, *found[NEWER_AMONG:]]
 
 
 def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
-    asking = any(text.rstrip().endswith("?") for text in (turn.query, other.query))
+    if any(text.rstrip().endswith("?") for text in (turn.query, other.query)) or not is_plain(turn.query):
+        return False
+    if denies_other(turn.query, other.query):
+        return False
+    before = list(read_clauses(other.query))
+    slots = {(clause.slot, clause.speaker) for clause in before if clause.slot}
+    own = any((clause.slot, clause.speaker) in slots for clause in read_clauses(turn.query))
+    if own and says_change(turn.query) and not says_beside(turn.query):
+        return True
     wanted, stems = _find_stems(other.query) & asked, _find_stems(turn.query)
     share, changes = len(wanted & stems) / max(1, len(wanted)), says_change(turn.query)
-    if asking or share < NEWER_WORDS or (share == NEWER_WORDS and not changes):
+    if share < NEWER_WORDS or (share == NEWER_WORDS and not changes):
         return False
     marked = [word for word in other.query.split()[1:] if not word.islower()]
-    before = [clause for clause in read_clauses(other.query) if wanted & _find_stems(" ".join(clause.words))]
+    before = [clause for clause in before if wanted & _find_stems(" ".join(clause.words))]
     return (wanted - stems).isdisjoint(_find_stems(" ".join(marked))) and any(
         clause.is_about_same(earlier, changes=changes)
         for clause in read_clauses(turn.query)
@@ -416,7 +439,7 @@ def _search_views(
     results: list[Hits] = []
     for view in views:
         chosen = strategy
-        if len(views) > 1 and view.name != ALONE and isinstance(strategy, PageRank | AllPaths):
+        if len(views) > 1 and view.name not in {ALONE, FOCUS} and isinstance(strategy, PageRank | AllPaths):
             chosen = replace(strategy, named=0)
         hits = yield from search_store(store, view.text, strategy=chosen, k=pool, filter=scope)
         results.append(replace(hits, hits=()) if hits.doubt else hits)

@@ -15,7 +15,6 @@ from typing import Final
 
 from linkstore.core.lexical import extract_terms
 from linkstore.memory.names import PARTICLES
-from linkstore.memory.turns import Turn
 
 SHORT_ANSWER: Final = 8
 """Maximum number of words of an answer that says little: a name, a number, an acknowledgement."""
@@ -78,14 +77,14 @@ def says_little(answer: str) -> bool:
     return len(answer.split()) <= SHORT_ANSWER
 
 
-def find_answered_name(turn: Turn) -> str | None:
-    """Return the name that the answer of a turn may be, or None if nothing was asked for or it names nothing.
+def find_answered_name(query: str, response: str | None) -> str | None:
+    """Return the name that an answer may be, or None if nothing was asked for or it names nothing.
 
     A query asks by a word like "which", or by key words that are no sentence ("capital of australia").
     """
-    name = _PREPOSITION.sub("", (turn.response or "").strip().rstrip(".! "))
+    name = _PREPOSITION.sub("", (response or "").strip().rstrip(".! "))
     words = name.split(" ")
-    if len(words) > _MOST_NAME_WORDS or not (_ASKS.search(turn.query) or not _SENTENCE.search(turn.query)):
+    if len(words) > _MOST_NAME_WORDS or not (_ASKS.search(query) or not _SENTENCE.search(query)):
         return None
     if not all(_is_proper(word) or word in _INSIDE for word in words):
         return None

@@ -25,6 +25,7 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms, extract_terms
 from linkstore.core.plans import Groups, Matching, Plan, Side, ask, rank_refs
+from linkstore.memory.focus import Focus
 from linkstore.memory.names import SPEAKER, find_names
 from linkstore.memory.references import ResolvedQuestion, says_little
 from linkstore.memory.sessions import PAGE
@@ -62,8 +63,14 @@ _NEXT: Final = frozenset({NEXT_TURN})
 _ENDINGS: Final = {"ies": "y", "ied": "y", "sses": "ss", "ing": "", "ed": "", "es": "", "s": "", "ly": ""}
 ALONE: Final = "question"
 """The name of the view that is the question without what was said before."""
+FOCUS: Final = "focus"
+"""The name of the view of a question with what is in focus before it."""
 ALONE_WEIGHT: Final = 0.5
 """Weight of a question that refers to what was said and names nothing, alone, in a search for knowledge."""
+FOCUS_WEIGHT: Final = 1.5
+"""Weight of a question with what is in focus, where the question alone has weight 1."""
+MOST_ASKED: Final = 3
+"""How many queries stand before a question if nothing is in focus."""
 CARRIED_WEIGHT: Final = 0.25
 """Weight of the view with the previous query in a search for turns, where the question alone has weight 1."""
 CARRIED_TO_NUMBERS: Final = 0.5
@@ -214,14 +221,17 @@ class QueryView:
     weight: float = 1.0
 
 
-def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]) -> list[QueryView]:
+def make_views(
+    question: str, resolved: ResolvedQuestion, recent: Sequence[Turn], focus: Focus
+) -> list[QueryView]:
     """Return the texts to search knowledge for.
 
     - A question that goes on with the name that was answered is searched for before this answer.
-    - Any other question is searched for alone, after the previous query, and before the previous answer,
-      unless that is too short to say what it is about ("Got it."); alone it counts half if it refers to what
-      was said and names nothing. The view with the answer would find the
-      documents that this answer came from; they are left out.
+    - Any other question is searched for alone, with what is in focus if it does not name it, after what was
+      asked before, and before the previous answer, unless that is too short to say what it is about ("Got
+      it."). Alone it counts half if it refers to what was said and names nothing. After the previous query,
+      or without a focus after the last three. The view with the answer would find the documents that this
+      answer came from; they are left out.
     """
     last = _find_last_said(recent, resolved)
     if last is None:
@@ -232,8 +242,13 @@ def make_views(question: str, resolved: ResolvedQuestion, recent: Sequence[Turn]
     refers = resolved.depends and resolved.text == question and not find_names(question)
     views = [
         QueryView(resolved.text, weight=ALONE_WEIGHT if refers else 1.0),
-        QueryView(f"{last.query}\n{question}", "previous query"),
     ]
+    asked = [last.query]
+    if resolved.name is None and focus.assumed and focus.things:
+        views.append(QueryView(f"{focus.things[0]}\n{question}", FOCUS, weight=FOCUS_WEIGHT))
+    elif resolved.name is None and not focus.things:
+        asked = [turn.query for turn in recent if turn.query.strip() and not _is_remark(turn)][-MOST_ASKED:]
+    views.append(QueryView("\n".join([*(asked or [last.query]), question]), "previous query"))
     return views if says_little(last.response or "") and resolved.name is None else [*views, behind]
 
 

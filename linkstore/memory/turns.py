@@ -56,8 +56,8 @@ EXCERPT_CHARACTERS: Final = 300
 """Characters of a turn's query or response that the conversation part of a prompt shows."""
 WORDLESS: Final = "(nothing was said)"
 """The text of a turn without any word or sign, which no embedding takes."""
-_PLAIN: Final = ("ordinal", "query", "response", "meaning", "leans", "follows")
-_LISTED: Final = ("entities", "sources", "supersedes", "statements")
+_PLAIN: Final = ("ordinal", "query", "response", "meaning", "follows")
+_LISTED: Final = ("entities", "focus", "sources", "supersedes", "statements")
 """The fields of a turn that its document has under the same names, as they are, or as lists."""
 _OWN_KEYS: Final = frozenset(
     (*_PLAIN, *_LISTED, "type", "session", "owner", "time", SPEAKER, MEMORY_KEY, LINKS_KEY)
@@ -77,8 +77,9 @@ class Turn:
         response: What was answered; None if there was no answer.
         time: When, in UTC.
         meaning: The query so that it stands alone; None where that is the same or not known.
-        leans: Whether the query refers to something said before, and it is not known to what.
         entities: What it means, as it is written there.
+        focus: What the query is about, the first most: what it names, or else what a word that refers back
+            means.
         sources: Ids of the chunks of knowledge that the answer came from, or of the turns of a note.
         supersedes: Ids of turns and notes that state what is no longer so.
         statements: What it states that may change, such as "my phone number".
@@ -95,8 +96,8 @@ class Turn:
     response: str | None
     time: datetime
     meaning: str | None = None
-    leans: bool = False
     entities: tuple[str, ...] = ()
+    focus: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     supersedes: tuple[str, ...] = ()
     statements: tuple[str, ...] = ()

@@ -26,10 +26,11 @@ from linkstore.core.processes import Lock
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
 from linkstore.memory.facts import FactStatement, read_statements
+from linkstore.memory.focus import find_focus
 from linkstore.memory.names import has_words, read_speaker, select_distinct_names
-from linkstore.memory.references import depends_on_history
+from linkstore.memory.references import find_answered_name, has_name
 from linkstore.memory.sessions import SessionKey, get_page, make_session_document
-from linkstore.memory.settings import MemorySettings, add_documents
+from linkstore.memory.settings import MemorySettings, add_documents, search_store
 from linkstore.memory.turns import (
     STATES,
     SUPERSEDES,
@@ -44,7 +45,10 @@ from linkstore.memory.turns import (
     read_turn,
     read_turns,
 )
+from linkstore.strategies.first_stage import Words
 
+NAMING_CHUNKS: Final = 5
+"""How many chunks are read to see whether an answer is a name."""
 SUMMARY: Final = "summary"
 """The key of metadata that is true for the note with a session's summary."""
 MOST_EARLIER: Final = 64
@@ -131,13 +135,15 @@ def record_turn(memory: MemorySettings, said: TurnInput) -> Operation[Turn]:
         written = yield from memory.read(read_turns(tags))
         if written:
             before = min(written, key=attrgetter("order"))
-            turn = _complete(memory, before, said)
+            _, recent = yield from memory.read(read_head(said.session, memory.window))
+            earlier = [turn for turn in recent if turn.order < before.order]
+            turn = yield from _complete(memory, before, said, earlier)
             if turn != before:
                 yield from _store_turns(memory, [turn])
             return turn
-    recorded, latest = yield from memory.read(read_head(said.session, 1))
-    ordinal, follows = (latest[-1].ordinal + 1, latest[-1].id) if latest else (1, None)
-    turn = yield from understand(memory, said, ordinal, said.writing or uuid.uuid4().hex[:8], follows)
+    recorded, latest = yield from memory.read(read_head(said.session, memory.window))
+    ordinal = latest[-1].ordinal + 1 if latest else 1
+    turn = yield from understand(memory, said, ordinal, said.writing or uuid.uuid4().hex[:8], latest)
     yield from _store_turns(memory, [turn], recorded=recorded)
     return turn
 
@@ -168,12 +174,14 @@ def understand(
     said: TurnInput,
     ordinal: int,
     writing: str,
-    follows: str | None = None,
+    before: Sequence[Turn] = (),
     kind: str | None = None,
 ) -> Operation[Turn]:
-    """Make a turn of what was said after another one, or a note of a kind of memory."""
+    """Make a turn of what was said after others, or a note of a kind of memory."""
     meaning = said.meaning if said.meaning != said.query else None
-    refers = depends_on_history(said.query) or "i mean" in said.query.lower()
+    about = find_focus(meaning or said.query, memory.entities, before)
+    focus = about.things if about.refers or not about.assumed else ()
+    answered = yield from _find_answered_name(memory, said, before)
     stated = () if SUMMARY in said.metadata else read_statements(said.query)  # it tells of what was so
     turn = Turn(
         id=f"{said.session.path}/{ordinal:07d}-{writing}",
@@ -183,12 +191,12 @@ def understand(
         response=said.response,
         time=datetime.now(UTC) if said.time is None else said.time,
         meaning=meaning or None,
-        leans=not meaning and follows is not None and refers,
-        entities=_name_entities(memory, said, meaning or said.query),
+        entities=_name_entities(memory, said, meaning or said.query, focus),
+        focus=tuple(dict.fromkeys((*answered, *focus))),
         sources=tuple(dict.fromkeys(said.sources)),
         supersedes=tuple(said.supersedes or ()),
         statements=tuple(statement.key for statement in stated),
-        follows=follows,
+        follows=before[-1].id if before else None,
         memory=kind,
         metadata=dict(said.metadata),
     )
@@ -197,20 +205,39 @@ def understand(
     return turn
 
 
-def _name_entities(memory: MemorySettings, said: TurnInput, resolved: str) -> tuple[str, ...]:
+def _name_entities(
+    memory: MemorySettings, said: TurnInput, resolved: str, meant: Sequence[str] = ()
+) -> tuple[str, ...]:
     if said.entities is not None:
         return select_distinct_names(said.entities)
     texts = [resolved] if said.response is None else [resolved, said.response]
+    texts = [*(f"the {thing}" for thing in meant), *texts]
     return select_distinct_names([name for text in texts for name in memory.entities(text)])
 
 
-def _complete(memory: MemorySettings, turn: Turn, said: TurnInput) -> Turn:
+def _find_answered_name(
+    memory: MemorySettings, said: TurnInput, before: Sequence[Turn]
+) -> Operation[tuple[str, ...]]:
+    """Return the name that an answer is, if an earlier turn or the knowledge has the name too."""
+    name = find_answered_name(said.query, said.response)
+    if name is None or has_name((turn.text for turn in before), name):
+        return () if name is None else (name,)
+    if memory.knowledge is None:
+        return ()
+    hits = yield from search_store(memory.knowledge, name, strategy=Words(), k=NAMING_CHUNKS)
+    titled = any(hit.document.metadata.get("title") == name for hit in hits)
+    return (name,) if titled or has_name((hit.document.page_content for hit in hits), name) else ()
+
+
+def _complete(memory: MemorySettings, turn: Turn, said: TurnInput, before: Sequence[Turn]) -> Operation[Turn]:
     """Complete an earlier turn with what its message has got since: an answer, entities, sources."""
     fresh = _name_entities(memory, said, turn.meaning or said.query)
+    answered = yield from _find_answered_name(memory, said, before)
     return replace(
         turn,
         response=turn.response if said.response is None else said.response,
         entities=select_distinct_names((*turn.entities, *fresh)),
+        focus=tuple(dict.fromkeys((*answered, *turn.focus))),
         sources=tuple(dict.fromkeys((*turn.sources, *said.sources))),
         metadata={**turn.metadata, **said.metadata},
     )
@@ -273,9 +300,11 @@ def update_turn(
         supersedes=before.supersedes if query is None else None,
         meaning=before.meaning if query is None else None,
     )
-    turn = yield from understand(
-        memory, turn_input, before.ordinal, before.writing, before.follows, before.memory
-    )
+    turn = yield from understand(memory, turn_input, before.ordinal, before.writing, kind=before.memory)
+    turn = replace(turn, follows=before.follows)
+    if query is None:
+        entities = select_distinct_names((*before.focus, *turn.entities))
+        turn = replace(turn, focus=before.focus, entities=entities)
     changed: list[Turn] = []
     if query is not None:
         # What replaced the earlier text does not replace this one.

@@ -50,9 +50,9 @@ def test_in_support_reviews_recipes_and_travel_in_several_languages_nothing_is_r
 
 
 @pytest.mark.parametrize("half", HALVES)
-def test_what_names_an_entity_is_forgotten_and_nothing_for_its_place(half):
-    """Turns that refer to it by a pronoun alone stay: nobody can tell by rule what they mean."""
-    others = 0
+def test_what_names_or_means_an_entity_is_forgotten_and_nothing_for_its_place(half):
+    """Most turns that refer to it by a pronoun go too; a few do that refer to something beside it."""
+    missed = others = 0
     for dialogue in told(half):
         with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
             turns = tell(memory, dialogue)
@@ -63,8 +63,10 @@ def test_what_names_an_entity_is_forgotten_and_nothing_for_its_place(half):
         about = {turns[place].id for place in dialogue["about"]}
         assert naming, "each entity is named"
         assert naming <= gone.keys()
+        missed += len(about - gone.keys())
         others += len(gone.keys() - about)
-    assert others <= 2
+    assert others <= 5
+    assert missed <= 20
 
 
 @pytest.mark.parametrize(("name", "least"), [("superseded", 36), ("superseded_later", 26)])

@@ -19,7 +19,7 @@ def outcome(dialogue):
     """Whether the name that was answered is rightly taken for what the question means, or is left alone."""
     with LinkStore.open(":memory:") as store, ConversationMemory(store) as memory:
         turns = [memory.add("chat", query, response) for query, response in dialogue["turns"]]
-    name = find_answered_name(turns[-1])
+    name = find_answered_name(turns[-1].query, turns[-1].response)
     if name is None or not has_name((turn.text for turn in turns[:-1]), name):
         return "left alone"
     if not may_mean_answer(dialogue["ask"], turns[-1].query):

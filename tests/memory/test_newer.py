@@ -101,3 +101,36 @@ def test_a_question_about_former_times_leaves_the_order() -> None:
 def test_a_subject_is_read_where_it_is_sure(text: str, subjects: list[str | None]) -> None:
     read = [clause.subject and (clause.subject.head or clause.subject.owner) for clause in read_clauses(text)]
     assert read == subjects
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question"),
+    [
+        ("J'habite à Rennes.", "J'habite maintenant à Brest.", "Où est-ce que j'habite ?"),
+        ("Trabajo en Telefónica.", "Ahora trabajo en Iberia.", "¿Dónde trabajo?"),
+        ("Ich fahre einen Opel.", "Ich fahre inzwischen einen Dacia.", "Welches Auto fahre ich?"),
+        ("I use Emacs for writing.", "I use Helix for writing now.", "What do I use for writing?"),
+    ],
+)
+def test_what_a_speaker_says_of_himself_is_newest_first(older: str, newer: str, question: str) -> None:
+    assert recall_order(older, newer, question) == "newer"
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question"),
+    [
+        ("I live in Dundee.", "If I win, I live in Monaco now and forever.", "Where do I live?"),
+        ("I live in Dundee.", "Tom said: I live in Perth now.", "Where do I live?"),
+        ("I live in Dundee.", "I don't live in Perth now.", "Where do I live?"),
+        ("I work at the harbour.", "I would work at the museum if they paid more.", "Where do I work?"),
+        ("I'm a baker.", "My son is a plumber now.", "What is my job?"),
+        ("I study law.", '"I study medicine now", wrote my cousin.', "What do I study?"),
+        ("Ich arbeite bei Bosch.", "Ich arbeite nicht bei Festo.", "Wo arbeite ich?"),
+        ("Je travaille chez Renault.", "Je ne travaille pas chez Airbus.", "Où est-ce que je travaille ?"),
+        ("Vivo en Cádiz.", "Mi hermana ahora vive en Málaga.", "¿Dónde vivo?"),
+    ],
+)
+def test_what_is_supposed_quoted_denied_or_of_somebody_else_stays_behind(
+    older: str, newer: str, question: str
+) -> None:
+    assert recall_order(older, newer, question) == "older"

@@ -52,7 +52,7 @@ def by_rules(told: Sequence[Dialogue]) -> tuple[int, int]:
 
         def named(one: Dialogue) -> str | None:
             turns = [memory.add(one.id, query, response) for query, response in one.said]
-            name = find_answered_name(turns[-1]) if turns else None
+            name = find_answered_name(turns[-1].query, turns[-1].response) if turns else None
             known = name is not None and has_name((turn.text for turn in turns[:-1]), name)
             return name if known and may_mean_answer(one.ask, turns[-1].query) else None
 

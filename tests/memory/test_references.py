@@ -36,7 +36,7 @@ def turns(*said: tuple[str, str | None]) -> list[Turn]:
 def read(question: str, *said: tuple[str, str | None]) -> str | None:
     """Return the name that a pronoun of the question may mean."""
     last = turns(*said)[-1]
-    return find_answered_name(last) if may_mean_answer(question, last.query) else None
+    return find_answered_name(last.query, last.response) if may_mean_answer(question, last.query) else None
 
 
 def test_a_pronoun_may_mean_the_name_that_the_last_answer_was():
@@ -177,7 +177,7 @@ def test_names_are_found_as_they_are_written(text, names):
     ],
 )
 def test_an_answer_may_be_a_name_only_if_one_was_asked_for(query, answer, name):
-    assert find_answered_name(turns((query, answer))[0]) == name
+    assert find_answered_name(query, answer) == name
 
 
 @pytest.mark.parametrize(

@@ -570,6 +570,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "make_time_filter",
     ),
     "linkstore.memory.facts": ("read_clauses",),
+    "linkstore.memory.focus": ("find_focus", "refers_back"),
     "linkstore.memory.names": (
         "find_entities",
         "find_named_speakers",

@@ -36,17 +36,17 @@ class KnowingCases:
         memory.add("chat", "How much does that cost us?", "About 4,000 euros a month, with support.")
         memory.add("chat", "Which wine goes with fish?", "A dry white wine from the Loire.")
 
-    def test_a_turn_that_refers_to_what_was_said_leans_on_it(self, memory):
+    def test_a_turn_that_refers_to_what_was_said_has_what_it_means(self, memory):
         self.talk_of_titan(memory)
-        first, second, third, fourth = memory.turns("chat")
-        assert "Project Titan" in first.entities
-        assert [(one.meaning, one.leans) for one in (second, third)] == [(None, True)] * 2
-        assert "Project Titan" not in fourth.entities
-        assert not fourth.leans
+        *first, fourth = memory.turns("chat")
+        assert [turn.focus for turn in first] == [("Project Titan",)] * 3
+        assert all("Project Titan" in turn.entities for turn in first)
+        assert "Project Titan" not in (*fourth.entities, *fourth.focus)
+        assert memory.update(first[1].id, response="It adds machines.").focus == ("Project Titan",)
 
     def test_a_turn_has_the_entities_of_what_it_is_said_to_mean(self, memory):
         turn = memory.add("chat", "How does it scale?", meaning="How does Project Titan scale?")
-        assert (turn.entities, turn.leans) == (("Project Titan",), False)
+        assert (turn.entities, turn.focus) == (("Project Titan",), ("Project Titan",))
 
     def test_a_turn_is_found_by_the_name_before_it(self, memory):
         self.talk_of_titan(memory)
@@ -61,7 +61,7 @@ class KnowingCases:
         shown = memory.forget(entity="Project Titan", preview=True)
         assert len(memory.turns("chat")) == 4, "a preview erases nothing"
         gone = memory.forget(entity="Project Titan")
-        assert dict(shown.turns) == dict(gone.turns) == {ids[0]: "meant"}
+        assert dict(shown.turns) == dict(gone.turns) == dict.fromkeys(ids[:3], "meant")
         assert texts(memory.turns("chat"))[-1] == "Which wine goes with fish?"
         assert len(memory.turns("other")) == 1, "another session does not name it in full"
         left = store.backend.run(store.backend.scan(None, 100))
@@ -400,8 +400,11 @@ class KnowingCases:
         with ConversationMemory(store, model=ScriptedChatModel(script=["Ann likes tea.", "?!"])) as memory:
             memory.add("chat", "I am Ann, and I like sencha.", "Noted.")
             assert memory.summarise("chat").query == "Ann likes tea."
-            assert memory.summarise("chat").query == "I am Ann, and I like sencha. Noted.", "no words"
-            assert len(memory.notes("chat")) == 2
+            with pytest.raises(ExtractionError, match="no summary"):
+                memory.summarise("chat")
+            assert len(memory.notes("chat")) == 1
+        with pytest.raises(ArgumentError, match="model"):
+            ConversationMemory(store).summarise("chat")
 
     def test_a_rewriter_takes_the_question_and_the_turns(self, store):
         seen = []

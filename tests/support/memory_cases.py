@@ -12,6 +12,7 @@ from itertools import count
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
+from scripted_model import ScriptedChatModel
 from stores import times
 
 from linkstore import LinkStore
@@ -394,7 +395,8 @@ class MemoryCases:
 
     def test_what_expired_is_not_recalled_by_its_summary_either(self, store):
         now = datetime.now(UTC)
-        with ConversationMemory(store, ttl=timedelta(days=1)) as memory:
+        model = ScriptedChatModel(script=["Ten pods run on each node."])
+        with ConversationMemory(store, ttl=timedelta(days=1), model=model) as memory:
             for number in range(4):
                 said = now - timedelta(days=9 - number)
                 query = f"How many pods does Kubernetes run on node {number}?"
@@ -405,7 +407,9 @@ class MemoryCases:
             assert memory.notes("chat") == []
             assert memory.recall("chat", "How many pods?").turns == ()
 
-    def test_a_summary_is_recalled_and_replaced_by_the_next(self, memory):
+    def test_a_summary_is_recalled_and_replaced_by_the_next(self, store):
+        model = ScriptedChatModel(script=["Ten pods run on each node.", "Pods, and Brahms."])
+        memory = ConversationMemory(store, model=model)
         for number in range(12):
             memory.add("chat", f"How many pods does Kubernetes run on node {number}?", "Ten pods.")
         first = memory.summarise("chat")
@@ -510,7 +514,8 @@ class MemoryCases:
         for number in range(3):
             memory.add("chat", f"How many pods does Kubernetes run on node {number}?")
         memory.add("chat", "How many pods does Kubernetes run on node quetzalcoatl?", "As on all.")
-        memory.summarise("chat")
+        model = ScriptedChatModel(script=["Pods run on node quetzalcoatl."])
+        ConversationMemory(store, model=model).summarise("chat")
         memory.remember("chat", "The quetzalcoatl node is the last one.")
         memory.add("chat", "Which violin concertos did Brahms and Sibelius compose?")
         memory.add("other", "Is quetzalcoatl a serpent?", "Yes.")
