@@ -59,7 +59,8 @@ def _measured(store: LinkStore, data: GrowthData, questions: int) -> Iterator[di
         "links": lambda n: {"id": ids[n]},
         "schema": lambda _: {},
     }
-    tools = {tool.name: tool for tool in graph_tools(store)}
+    names = list(dict.fromkeys(name.split(",")[0] for name in calls))
+    tools = {tool.name: tool for tool in graph_tools(store, only=names)}
     for name, arguments in calls.items():
         tool = tools[name.split(",")[0]]
         seconds, cpu = [], []

@@ -18,7 +18,7 @@ SLOW = {
     | {"interrupted", "lifetimes", "limits", "overlapping", "pool", "ring_store", "schedules", "scopes"}
     | {"server", "writer"},
     "contract": {"long_report", "oracle"},
-    "docs": {"demo_manual", "docs_site", "notebooks", "scale_benchmark"},
+    "docs": {"container", "demo_manual", "docs_site", "notebooks", "scale_benchmark"},
     "embedded": {"centring", "compacting", "processes"},
     "explorer": {"browser"},
     "ingest": {"workers"},

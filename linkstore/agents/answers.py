@@ -125,7 +125,7 @@ class Answer:
     def explain(self) -> str:
         """Return a readable report: each action, and the answer with its citations."""
         lines = [f"question: {self.question}"]
-        lines += [f"{number:>3}. {action['said']}" for number, action in enumerate(self.actions, 1)]
+        lines += [f"{number:>3}. {action['text']}" for number, action in enumerate(self.actions, 1)]
         lines += [f"P{self.shown.index(id) + 1}: {id}" for id in self.read]
         lines += [f"stopped: the budget of {self.stopped} was used up"] if self.stopped else []
         for sort, count in sorted(self.refused.items()):

@@ -147,11 +147,11 @@ def _make_type_filter(scope: ToolScope, type: str) -> Operation[Filter]:
     recorded: RecordedSchema | None = yield from read_schema(scope.backend)
     if recorded is None:
         return {TYPE_FIELD: type}
-    known = correct_name(type, recorded.schema.types)
-    if known not in recorded.schema.types:
+    spelled = correct_name(type, recorded.schema.types)
+    if spelled not in recorded.schema.types:
         types = ", ".join(sorted(recorded.schema.types))
         raise StrategyError(f"the schema has no type {quote_value(type)}; its types are {types}")
-    return {recorded.schema.type_field: known}
+    return {recorded.schema.type_field: spelled}
 
 
 def _make_path_chain(hit: Hit, between: Mapping[str, Document]) -> tuple[Chain, ...]:

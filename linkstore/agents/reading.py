@@ -324,13 +324,13 @@ class ReadingStep:
         else:
             self.conclude(activity)
 
-    def conclude(self, said: str, outcome: str = "") -> None:
+    def conclude(self, activity: str, outcome: str = "") -> None:
         """End the reading, with the notes as its answer if nothing else is said."""
         state = self.state
         state["statements"] = state["statements"] or state["notes"]
         state["outcome"] = outcome or (PARTLY if state["statements"] else NOT_IN_SOURCES)
         cited = dict.fromkeys(id for statement in state["statements"] for id in statement["chunks"])
-        self._record(state["outcome"], list(cited), said)
+        self._record(state["outcome"], list(cited), activity)
 
     def _keep_statements(
         self, statements: Sequence[CitedStatement], texts: Mapping[str, str]
@@ -478,10 +478,10 @@ class ReadingStep:
         if count and sort:
             self.state["refused"][sort] = self.state["refused"].get(sort, 0) + count
 
-    def _record(self, action: str, to: Sequence[str], said: str) -> None:
-        led = f"{said}: {action} {', '.join(to)}".rstrip() if action else said
+    def _record(self, action: str, to: Sequence[str], activity: str) -> None:
+        led = f"{activity}: {action} {', '.join(to)}".rstrip() if action else activity
         _LOG.info("%s", led)
-        self.state["actions"].append(ActionRecord(action=action, to=list(to), said=led))
+        self.state["actions"].append(ActionRecord(action=action, to=list(to), text=led))
 
 
 def _strip_numbers(text: str) -> str:

@@ -18,12 +18,12 @@ class ActionRecord(TypedDict):
     """An action of a reading.
 
     Keys: ``action``, what was decided, empty where something is only looked up; ``to``, the ids that it led
-    to; ``said``, the action in words.
+    to; ``text``, the action in words.
     """
 
     action: str
     to: list[str]
-    said: str
+    text: str
 
 
 class ChunkSource(TypedDict):

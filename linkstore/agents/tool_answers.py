@@ -83,7 +83,7 @@ class ToolResult:
 def correct_name(name: str, known: Iterable[str]) -> str:
     """Spell a name as a known one that differs in capitals, signs or a plural; return others as they are."""
     folded, *others = [
-        "".join(filter(str.isalnum, one)).casefold().removesuffix("s") for one in (name, *known)
+        "".join(filter(str.isalnum, spelling)).casefold().removesuffix("s") for spelling in (name, *known)
     ]
     alike = [other for other, spelling in zip(known, others, strict=True) if spelling == folded]
     return alike[0] if len(alike) == 1 and name not in known else name

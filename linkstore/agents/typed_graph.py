@@ -350,7 +350,7 @@ def _find_duplicates(nodes: Mapping[str, _Node]) -> Iterator[PossibleDuplicate]:
 
 
 def _join_nodes(nodes: dict[str, _Node], pairs: Iterable[tuple[str, str]]) -> None:
-    """Make one node of each pair, and of pairs that have one in common: the one that was named first."""
+    """Make one node of each pair, and of pairs with one in common: the one named first."""
     order = {id: at for at, id in enumerate(nodes)}
     meant = {id: id for id in nodes}
     for first, second in pairs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -23,8 +23,13 @@ _UVX: Final = re.compile(r"archive-v\d+")
 """The folder of uv's cache in which ``uvx`` runs a package."""
 
 
+def make_server_name(place: str) -> str:
+    """Make a name for the server of a store from the end of its place."""
+    return _NOT_IN_NAMES.sub("-", place.rstrip("/").rpartition("/")[2].lower()).strip("-")[:40] or "kb"
+
+
 def install_server(
-    place: str,
+    places: Mapping[str, str],
     settings: Sequence[str],
     *,
     source: str | None,
@@ -33,16 +38,16 @@ def install_server(
     dry_run: bool,
     remove: bool,
 ) -> None:
-    """Add the server of a store to MCP clients, or remove it.
+    """Add the server of stores to MCP clients, or remove it.
 
     All configurations are read before anything is done. A source is indexed first, and asked one question.
 
     Args:
-        place: The store, as for ``--store``.
+        places: The stores by name, as for ``--store``.
         settings: Further arguments of ``linkstore mcp``.
-        source: What is indexed, as for ``linkstore index``; None: nothing.
+        source: What is indexed into the only store, as for ``linkstore index``; None: nothing.
         clients: Names of clients; without any, those that are used here.
-        name: Name of the server in the clients; None: that of the store.
+        name: Name of the server in the clients; None: that of the store, or ``linkstore`` for several.
         dry_run: Whether to say what would be done, and write nothing.
         remove: Whether to remove the server.
 
@@ -52,9 +57,15 @@ def install_server(
         MissingExtraError: If the extra mcp is not installed.
     """
     home, here = Path.home(), Path.cwd()
+    (first, place), *others = places.items()
+    if source is not None and others:
+        raise UsageError("--index is for one --store; index each before")
     chosen = _choose_clients(clients, home, here)
-    own = is_place_url(place, option="--store")
-    server = name or _NOT_IN_NAMES.sub("-", place.rstrip("/").rpartition("/")[2].lower()).strip("-") or "kb"
+    stores = {
+        key: where if is_place_url(where, option="--store") else os.path.realpath(where)
+        for key, where in places.items()
+    }
+    server = name or ("linkstore" if others else first or make_server_name(place))
     if remove:
         changes = [plan_removal(client, server, home, here) for client in chosen]
         _apply(changes, server, dry_run=dry_run)
@@ -63,15 +74,16 @@ def install_server(
         raise MissingExtraError("linkstore mcp", "mcp")
     if source is not None:
         recognize_kind(source)
-    entry = _make_entry(server, place if own else os.path.realpath(place), settings)
+    entry = _make_entry(server, stores, settings)
     changes = [plan_addition(client, entry, home, here) for client in chosen]
     if source is not None and dry_run:
         show(f"would index {source} into {place}")
     elif source is not None:
         _index_and_ask(source, place)
     else:
-        with open_core_store(place):  # raise if there is none
-            pass
+        for where in places.values():
+            with open_core_store(where):  # raise if there is none
+                pass
     _apply(changes, server, dry_run=dry_run)
 
 
@@ -106,9 +118,10 @@ def _choose_clients(names: Sequence[str], home: Path, here: Path) -> list[Client
     return chosen
 
 
-def _make_entry(name: str, place: str, settings: Sequence[str]) -> ServerEntry:
+def _make_entry(name: str, stores: Mapping[str, str], settings: Sequence[str]) -> ServerEntry:
     """Return the server as a client starts it, whose working directory and PATH may be others."""
-    arguments = ("mcp", "--store", place, *settings)
+    written = (f"{key}={place}" if key else place for key, place in stores.items())
+    arguments = ("mcp", *(part for place in written for part in ("--store", place)), *settings)
     if any(_UVX.fullmatch(part) for part in Path(sys.prefix).parts):
         package = ("--from", "langchain-linkstore[mcp]", "linkstore")
         return ServerEntry(name=name, command="uvx", arguments=(*package, *arguments))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -15,7 +17,14 @@ import typer
 from linkstore.cli.commands import EmbeddingOption, StoreOption
 from linkstore.cli.exits import SOURCE_INCOMPLETE, UsageError
 from linkstore.cli.output import note
-from linkstore.cli.stores import DEFAULT_STORE, is_store, open_store, parse_json_option, refuse_options
+from linkstore.cli.stores import (
+    DEFAULT_STORE,
+    find_store,
+    is_store,
+    open_store,
+    parse_json_option,
+    refuse_options,
+)
 
 if TYPE_CHECKING:
     from socket import socket
@@ -30,12 +39,11 @@ PAGE_PORT: Final = 8766
 """The usual port of the page."""
 PortOption = Annotated[
     int | None,
-    typer.Option(
-        min=0, max=65535, help=f"The port on 127.0.0.1; 0: a free one; default {PAGE_PORT} if it is free."
-    ),
+    typer.Option(min=0, max=65535, help=f"The port; 0: a free one; default {PAGE_PORT} if it is free."),
 ]
 DEFAULT_DEPTH: Final = 6
 """Links in a row that a tool follows."""
+_NAMED: Final = re.compile(r"([A-Za-z0-9][\w-]{0,39})=(.+)", re.ASCII)
 _SECONDS: Final = 600.0
 """How long the page may wait for an answer, such as the report on a large store."""
 
@@ -78,6 +86,8 @@ def serve(
     store: StoreOption,
     memory: str | None = None,
     embedding: EmbeddingOption = None,
+    host: str = "127.0.0.1",
+    allow_host: list[str] | None = None,
     port: PortOption = None,
     token: Annotated[str | None, typer.Option(envvar="LINKSTORE_SERVE_TOKEN")] = None,
     no_browser: bool = False,
@@ -87,11 +97,13 @@ def serve(
 ) -> None:
     """Show a store in the browser: ask it, read documents, and see all links.
 
-    Prints the address of the page, which only this machine can reach, and opens it. The token in the address
-    is needed to see anything. Ends with Ctrl-C. With --mcp, needs the extra mcp.
+    Prints the address of the page, which by default only this machine can reach, and opens it. The token in
+    the address is needed to see anything. Ends with Ctrl-C. With --mcp, needs the extra mcp.
 
     Args:
         memory (PLACE): A store of conversations to show as well.
+        host: The address to listen at.
+        allow_host (HOST): A further allowed value of the header Host, such as localhost:8766; repeatable.
         token: The token of the address; default a new one.
         no_browser: Do not open a browser.
         write: Let the page add links that it suggests, and MCP clients write.
@@ -102,6 +114,8 @@ def serve(
     if about and not mcp:
         raise UsageError("--about is read by MCP clients; give --mcp, too")
     from linkstore.core.http_server import HttpLimits, list_allowed_hosts, run_server
+
+    _check_host(host, allow_host)
     from linkstore.explorer.server import make_app
     from linkstore.explorer.views import Views
 
@@ -112,35 +126,37 @@ def serve(
         )
         endpoint = None
         if mcp:
-            tools = make_tool_server(opened, about, write=write)  # says what is missing without the extra
+            # says what is missing without the extra
+            tools = make_tool_server({"": opened}, {"": about}, write=write)
             from linkstore.agents.mcp_transport import make_endpoint
 
             endpoint = make_endpoint(tools)
-        listening = stack.enter_context(_open_page_port(port))
+        listening = stack.enter_context(_open_page_port(host, port))
         number = listening.getsockname()[1]
         chosen = token or secrets.token_urlsafe(24)
         views = Views(opened, conversations, write=write, name=_name_store(store))
-        app = make_app(views, chosen, list_allowed_hosts("127.0.0.1", number), endpoint)
-        address = f"http://127.0.0.1:{number}/#token={quote(chosen, safe='')}"
+        app = make_app(views, chosen, list_allowed_hosts(host, number, allow_host or ()), endpoint)
+        where = (allow_host or [f"{host}:{number}"])[0]
+        address = f"http://{where}/#token={quote(chosen, safe='')}"
         note(f"open {address} (Ctrl-C ends it)")
         if mcp:
-            note(f"MCP clients: http://127.0.0.1:{number}/mcp, with the same token")
+            note(f"MCP clients: http://{where}/mcp, with the same token")
         if not no_browser:
             webbrowser.open(address)
         run_server(app, listening, HttpLimits(answer=_SECONDS))
 
 
 def mcp(
-    store: StoreOption,
+    store: Annotated[list[str] | None, typer.Option("--store", "-s")] = None,
     embedding: EmbeddingOption = None,
     http: bool = False,
     host: str = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
     token: Annotated[str | None, typer.Option(envvar="LINKSTORE_MCP_TOKEN")] = None,
     allow_host: list[str] | None = None,
-    about: str = "",
+    about: list[str] | None = None,
     tool: list[str] | None = None,
-    filter: str | None = None,
+    filter: list[str] | None = None,
     write: bool = False,
     max_depth: Annotated[int, typer.Option(min=0)] = DEFAULT_DEPTH,
     install: bool = False,
@@ -150,23 +166,27 @@ def mcp(
     dry_run: bool = False,
     remove: bool = False,
 ) -> None:
-    """Serve the tools of a store to MCP clients.
+    """Serve the tools of one or more stores to MCP clients.
 
     Clients of the Model Context Protocol, such as Claude or an editor, can search, follow links and read;
     with --write they can add and delete documents. Without --http, the client starts this command and
     communicates with it over stdin and stdout. Needs the extra mcp.
 
     Args:
+        store (PLACE): The store: a folder, or cassandra://host:port/keyspace/table; default LINKSTORE_STORE,
+            else the .linkstore in this folder or the nearest one above. Repeatable, also as NAME=PLACE: the
+            names of tools begin with it; default that of the folder.
         http: Serve over HTTP, not stdin and stdout.
         host: With --http: the address to listen at.
         port: With --http: the port; 0: a free one.
         token: With --http: the bearer token that clients must send; default a new one, shown on stderr.
         allow_host (HOST): With --http: a further allowed value of the header Host; repeatable.
-        about: What the store is about; models read it.
+        about: What the store is about; models read it. NAME=TEXT is for one of several; repeatable.
         tool (NAME): A tool to offer: search, match, follow, read, schema, path, similar, links or sources;
             repeatable; default search, follow and read, with a schema also match and schema.
-        filter (JSON): Filter on metadata; clients see only documents that pass.
-        write: Let clients add and delete documents.
+        filter (JSON): Filter on metadata; clients see only documents that pass. NAME=JSON is for one of
+            several stores; repeatable.
+        write: Let clients add and delete documents; for one store.
         max_depth: Maximum number of links in a row that a tool follows.
         install: Add this server, with these options, to the configuration of MCP clients instead. The one
             before is kept as a backup, and one that is not understood is left alone.
@@ -177,9 +197,14 @@ def mcp(
         dry_run: With --install: print what would be done, and write nothing.
         remove: Remove the server from the clients instead; the store stays.
     """
-    condition = parse_json_option(filter, "--filter")
-    if write and condition:
+    places = _name_stores(store)
+    abouts = _assign(about or (), places, "--about")
+    filters = _assign(filter or (), places, "--filter")
+    conditions = {named: parse_json_option(text, "--filter") for named, text in filters.items()}
+    if write and filters:
         raise UsageError("--write with --filter would let clients replace documents that they do not see")
+    if write and len(places) > 1:
+        raise UsageError("--write is for one --store; start a server of its own for each that is written")
     if install or remove:
         refuse_options("is for clients that start the server", http=http, allow_host=allow_host)
         if remove:
@@ -187,25 +212,26 @@ def mcp(
         from linkstore.cli.install import install_server
 
         depth = None if max_depth == DEFAULT_DEPTH else str(max_depth)
-        options = {"--embedding": embedding, "--about": about, "--filter": filter, "--max-depth": depth}
-        settings = [part for option, value in options.items() if value for part in (option, value)]
-        settings += [part for offered in tool or () for part in ("--tool", offered)]
+        options = [("--embedding", embedding), ("--max-depth", depth)]
+        options += [("--about", text) for text in about or ()] + [("--filter", text) for text in filter or ()]
+        options += [("--tool", offered) for offered in tool or ()]
+        settings = [part for option, value in options if value for part in (option, value)]
         settings += ["--write"] * write
         named = client or ()
         install_server(
-            store, settings, source=index, clients=named, name=name, dry_run=dry_run, remove=remove
+            places, settings, source=index, clients=named, name=name, dry_run=dry_run, remove=remove
         )
         return
     refuse_options("goes with --install only", index=index, client=client, name=name, dry_run=dry_run)
     check_token(token)
-    from linkstore.core.http_server import is_loopback
-
-    if http and not is_loopback(host) and not allow_host:
-        raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
-    with open_store(store, embedding=embedding, by_words=True) as opened_store:
-        serving = make_tool_server(
-            opened_store, about, condition, only=tool, write=write, max_depth=max_depth
-        )
+    if http:
+        _check_host(host, allow_host)
+    with ExitStack() as stack:
+        stores = {
+            named: stack.enter_context(open_store(place, embedding=embedding, by_words=True))
+            for named, place in places.items()
+        }
+        serving = make_tool_server(stores, abouts, conditions, only=tool, write=write, max_depth=max_depth)
         from linkstore.agents.mcp_transport import log_to_stderr, serve_http, serve_stdio
 
         if not http:
@@ -220,18 +246,65 @@ def mcp(
             serve_http(serving, listening, token, tuple(allow_host or ()))
 
 
+def _name_stores(written: Sequence[str] | None) -> dict[str, str]:
+    """Return the places of stores by name, which may be empty for the only one.
+
+    Raises:
+        UsageError: If two have one name.
+    """
+    from linkstore.cli.install import make_server_name
+
+    places = written or [os.environ.get("LINKSTORE_STORE") or find_store()]
+    named: dict[str, str] = {}
+    for place in places:
+        match = None if Path(place).exists() else _NAMED.fullmatch(place)
+        name = match[1] if match else make_server_name(place) if len(places) > 1 else ""
+        if name in named:
+            raise UsageError(f"--store {place}: two stores are called {name!r}; name one, as NAME=PLACE")
+        named[name] = match[2] if match else place
+    return named
+
+
+def _assign(values: Iterable[str], names: Collection[str], option: str) -> dict[str, str]:
+    """Return the value of an option for each store: its own, else that for all.
+
+    Raises:
+        UsageError: If one store has two.
+    """
+    assigned: dict[str, str] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        named, text = ([name], text) if equals and name and name in names else (names, value)
+        if any(store in assigned for store in named):
+            raise UsageError(f"{option} {value}: a store has two values; give NAME=… for each of them")
+        assigned.update(dict.fromkeys(named, text))
+    return assigned
+
+
+def _check_host(host: str, allowed: Sequence[str] | None) -> None:
+    """Refuse to be reached by others who have no name for this machine.
+
+    Raises:
+        UsageError: If no name is allowed.
+    """
+    from linkstore.core.http_server import is_loopback
+
+    if not is_loopback(host) and not allowed:
+        raise UsageError(f"--host {host} can be reached by others; name the hosts they use with --allow-host")
+
+
 def _name_store(place: str) -> str:
     """Return the name of a store for the page: its place, or the folder around it."""
     path = Path(place)
     return path.absolute().parent.name or place if path.name == DEFAULT_STORE else place
 
 
-def _open_page_port(port: int | None) -> socket:
+def _open_page_port(host: str, port: int | None) -> socket:
     """Open the port of the page, by default the usual one if it is free."""
     if port is None:
         with suppress(UsageError):
-            return _open_port("127.0.0.1", PAGE_PORT)
-    return _open_port("127.0.0.1", port or 0)
+            return _open_port(host, PAGE_PORT)
+    return _open_port(host, port or 0)
 
 
 def _open_port(host: str, port: int) -> socket:
@@ -250,22 +323,39 @@ def _open_port(host: str, port: int) -> socket:
 
 
 def make_tool_server(
-    store: LinkStore,
-    about: str = "",
-    condition: Mapping[str, Any] | None = None,
+    stores: Mapping[str, LinkStore],
+    abouts: Mapping[str, str] | None = None,
+    filters: Mapping[str, Mapping[str, Any] | None] | None = None,
     *,
     only: list[str] | None = None,
     write: bool = False,
-    max_depth: int = 6,
+    max_depth: int = DEFAULT_DEPTH,
 ) -> Server[Any]:
-    """Return the SDK's server of the tools of a store."""
-    from linkstore.agents.mcp_server import StoreServer
-    from linkstore.agents.tool_answers import ToolLimits, ToolScope
-    from linkstore.agents.tools import make_specs, make_writing_specs
+    """Return the SDK's server of the tools of stores.
 
-    scope = ToolScope(store, ToolLimits(max_depth=max_depth), condition)
-    specs = (*make_specs(scope, about, only=only), *(make_writing_specs(scope) if write else ()))
-    return StoreServer(scope, specs, about).server()
+    Args:
+        stores: By name, which is empty for the only one.
+        abouts: What they are about, by name.
+        filters: What clients see of them, by name; default all.
+        only: The names of the tools to offer; None: those that each store calls for.
+        write: Whether clients may write.
+        max_depth: How many links in a row a tool follows.
+    """
+    from linkstore.agents.mcp_server import ServedStore, StoreServer
+    from linkstore.agents.tool_answers import ToolLimits, ToolScope
+
+    limits = ToolLimits(max_depth=max_depth)
+    served = [
+        ServedStore(
+            scope=ToolScope(store, limits, (filters or {}).get(name)),
+            name=name,
+            about=(abouts or {}).get(name, ""),
+            only=only,
+            write=write,
+        )
+        for name, store in stores.items()
+    ]
+    return StoreServer(*served).server()
 
 
 def check_token(token: str | None) -> None:

@@ -51,7 +51,7 @@ class Page:
         disbelieved: URLs of other sites that it says are its own; links to them do not lead to it.
         replaced: How many characters stand for bytes that are not in its encoding, as U+FFFD.
         guessed: Whether it declares no encoding, and was read as windows-1252.
-        problem: Why its front matter could not be read; None if it could.
+        problem: Which part of it could not be read and why, as ``"front matter: …"``; None if all could.
     """
 
     url: str

@@ -379,7 +379,8 @@ class _IngestRun:
                 self.replaced[url] = page.replaced
             self.guessed += page.guessed
             if page.problem is not None:
-                self._skip(f"{url} (front matter)", page.problem)
+                part, _, reason = page.problem.partition(": ")
+                self._skip(f"{url} ({part})", reason)
         if found.problem is not None:
             hides = (url,) if found.unseen else None
             self._take_down(BadInput(name=url, reason=found.problem, hides=hides))

@@ -64,6 +64,7 @@ class SourcePage:
             the digest is replaced.
         size: About how many bytes are to be read, 0 if that is not known. Large pages are read in a process
             of their own, which ends if that takes too long.
+        apart: Whether it has such a process however small it is, since what reads it may crash.
     """
 
     url: str
@@ -72,6 +73,7 @@ class SourcePage:
     again: bool = False
     stored_as: str | None = None
     size: int = 0
+    apart: bool = False
 
     @property
     def name(self) -> str:

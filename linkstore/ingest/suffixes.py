@@ -23,7 +23,10 @@ NOTE_SUFFIXES: Final = MARKDOWN_SUFFIXES | {".mdx"}
 TEXT_SUFFIX: Final = ".txt"
 NOTEBOOK_SUFFIX: Final = ".ipynb"
 RST_SUFFIX: Final = ".rst"
-_WITH_EXTRAS: Final = frozenset({RST_SUFFIX} if find_spec("docutils") else ())
+PDF_SUFFIX: Final = ".pdf"
+_EXTRAS: Final = {RST_SUFFIX: ("docutils", "rst"), PDF_SUFFIX: ("pypdfium2", "pdf")}
+"""The module that reads files with a suffix, and the extra that has it."""
+_WITH_EXTRAS: Final = frozenset(suffix for suffix, (module, _) in _EXTRAS.items() if find_spec(module))
 SITE_SUFFIXES: Final = HTML_SUFFIXES | MARKDOWN_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX} | _WITH_EXTRAS
 """The suffixes of files that are pages of a folder."""
 READ_AS: Final = {".mdx": "vault", **dict.fromkeys(sorted(SITE_SUFFIXES - MARKDOWN_SUFFIXES), "folder")}
@@ -34,13 +37,14 @@ _OTHER_SUFFIXES: Final = """
 """
 FOR_PEOPLE: Final = SITE_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split())
 """Files that are pages to a reader, whether or not they are read here."""
-NOT_HTML: Final = NOTE_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX, RST_SUFFIX}
+NOT_HTML: Final = NOTE_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX, RST_SUFFIX, PDF_SUFFIX}
 _SUGGESTIONS: Final = {
     RST_SUFFIX: "reStructuredText is read with pip install 'langchain-linkstore[rst]'; or build it"
     " (sphinx-build -b html), and give the folder of HTML",
+    PDF_SUFFIX: "PDF is read with pip install 'langchain-linkstore[pdf]'",
     ".csv": "a table is not read; write each row as a line of JSON with id and text, and give the .jsonl",
     ".xml": "it is no dump of a wiki; if it is a sitemap, give its URL, or the folder of the pages",
-    ".zip": "unpack it, and give the folder",
+    **dict.fromkeys((".epub", ".zip"), "unpack it, and give the folder"),
 }
 
 
@@ -55,7 +59,7 @@ def get_suffix(name: str) -> str:
 def suggest_source(path: str | Path) -> str:
     """Suggest what to give instead of an unsuitable file, or return an empty string."""
     suffix = get_suffix(PurePath(path).name)
-    if suffix in _SUGGESTIONS:
+    if suffix in _SUGGESTIONS and suffix not in _WITH_EXTRAS:
         return _SUGGESTIONS[suffix]
     if suffix in SITE_SUFFIXES | NOTE_SUFFIXES:
         return "it is a single page; index it as one, or give its folder"
@@ -72,6 +76,9 @@ def describe_unread(unread: Mapping[str, int]) -> str:
         if kind in READ_AS:
             ways.setdefault(READ_AS[kind], []).append(kind)
     hints = [f"--as {way} reads {', '.join(kinds)}" for way, kinds in ways.items()]
-    if RST_SUFFIX in unread and not _WITH_EXTRAS:
-        hints.append(f"pip install 'langchain-linkstore[rst]' reads {RST_SUFFIX}")
+    hints += (
+        f"pip install 'langchain-linkstore[{extra}]' reads {suffix}"
+        for suffix, (_, extra) in _EXTRAS.items()
+        if suffix in unread and suffix not in _WITH_EXTRAS
+    )
     return "; ".join((counts, *hints))

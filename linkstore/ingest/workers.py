@@ -190,7 +190,7 @@ class ReadAhead:
             return None
         if self._jobs > 1 and self._spent >= PATIENCE:
             self._together = _PAGES_A_MESSAGE
-        if not self._together and page.size <= LARGEST_HERE:
+        if not self._together and not page.apart and page.size <= LARGEST_HERE:
             return None
         return self._pool.send(page, self._together)
 

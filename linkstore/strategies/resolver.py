@@ -152,7 +152,7 @@ def compare_names(names: Iterable[str], others: Iterable[str]) -> str:
 
 
 def list_keys(name: str) -> Iterator[str]:
-    """Yield what names have in common that are alike: words, words but for a letter, initials."""
+    """Yield what a name has in common with names like it: words, words but for a letter, initials."""
     spelling = Spelling.of(name)
     yield from ("".join(spelling.words), *_list_initials(spelling.words))
     for word in dict.fromkeys(chain.from_iterable(spelling.cores)):

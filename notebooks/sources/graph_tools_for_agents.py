@@ -69,13 +69,15 @@ print(store.survey().documents, "documents")
 # %% [markdown]
 # ## The tools
 #
-# `search`, `match`, `similar`, `follow`, `read`, `links`, `schema` and `sources`. A search for similar texts cannot find
+# `search`, `follow` and `read` for this store, which has no schema; others are made by name, here `match`. A search for similar texts cannot find
 # that two chains of different relations end at the same document, because the text of the regulation does not mention
 # drugs. With `match` a model says which relations it means.
 # %%
 from linkstore.agents import ToolLimits, graph_tools
 
-tools = graph_tools(store, about="drugs and what regulates them", limits=ToolLimits(results=3))
+names = ["search", "match", "follow", "read"]
+about = "drugs and what regulates them"
+tools = graph_tools(store, only=names, about=about, limits=ToolLimits(results=3))
 QUESTION = "Which directive applies to Zalamizole where it is approved?"
 QUERY = {
     "branches": [

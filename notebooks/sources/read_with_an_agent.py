@@ -155,7 +155,7 @@ print("refused:", dict(found.refused))
 # %%
 reader = graph_reader(store, model_for(SCRIPTS[CROWNED]), facts=facts, first=1)
 for found in reader.stream(CROWNED):
-    print(found.actions[-1]["said"])
+    print(found.actions[-1]["text"])
 print()
 print(found, "–", *found.citations)
 # %% [markdown]

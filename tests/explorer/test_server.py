@@ -36,7 +36,7 @@ def client(store):
 @pytest.fixture(params=["the page", "MCP beside the page", "MCP alone"])
 def ask(store, request):
     """Sends a request that is right but for its headers to one of the servers that share the guard."""
-    endpoint = None if request.param == "the page" else make_endpoint(make_tool_server(store))
+    endpoint = None if request.param == "the page" else make_endpoint(make_tool_server({"": store}))
     if endpoint is not None and request.param == "MCP alone":
         app = RequestGuard(endpoint, TOKEN, HOSTS)
     else:

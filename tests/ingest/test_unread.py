@@ -103,7 +103,7 @@ def test_what_a_server_says_of_missing_pages_and_stubs_of_pictures_are_no_pages(
     assert pages(store) == ["codes/404.html", "index.html", "ld-c.html"]
 
 
-@pytest.mark.parametrize(("name", "said"), [("n.pdf", "convert it to HTML or Markdown")])
+@pytest.mark.parametrize(("name", "said"), [("n.doc", "convert it to HTML or Markdown")])
 def test_of_a_single_file_it_is_said_what_to_give_instead(store, tmp_path, name, said):
     path = fill(tmp_path, name) / name
     with pytest.raises(UsageError, match=said):

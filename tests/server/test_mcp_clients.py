@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import drugs
 import httpx2
 import pytest
-from internals import PROMPT_NAME, StoreServer, ToolScope, find_line_error, make_address, make_specs
+from internals import PROMPT_NAME, ServedStore, StoreServer, ToolScope, find_line_error, make_address
 from langchain_core.documents import Document
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -60,8 +60,13 @@ async def over_stdio(folder):
 @asynccontextmanager
 async def in_process(store, limits=None, filter=None):
     scope = ToolScope(store, limits or ToolLimits(), filter)
-    async with Client(StoreServer(scope, tuple(make_specs(scope))).server()) as client:
+    async with Client(StoreServer(ServedStore(scope=scope)).server()) as client:
         yield client
+
+
+def names_of(listed):
+    """The names of the documents among resources."""
+    return [one.name for one in listed.resources if "/documents/" in str(one.uri)]
 
 
 @pytest.fixture(params=["stdio", "http"])
@@ -75,9 +80,9 @@ async def test_a_client_over_either_transport_gets_what_agents_get(connected, fo
     question = {"question": drugs.question(drugs.drugs()[9])}
     async with connected() as unconnected, unconnected as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["search", "match", "similar", "follow", "read", "links", "schema", "sources"]
+        assert list(tools) == ["search", "follow", "read"]
         assert all(tool.annotations.read_only_hint for tool in tools.values())
-        assert tools["match"].input_schema["required"] == ["branches"]
+        assert tools["search"].input_schema["required"] == ["question"]
         with LinkStore.open(folder, create=False) as store:
             search = graph_tools(store)[0]
             expected = search.invoke({"name": "search", "args": question, "id": "1", "type": "tool_call"})
@@ -86,7 +91,7 @@ async def test_a_client_over_either_transport_gets_what_agents_get(connected, fo
         assert found.content[0].text == expected.content
         assert found.structured_content == expected.artifact
         for arguments, says in (
-            ({"query": "x"}, "question is missing"),
+            ({"quest": "x"}, "question is missing"),
             ({"question": "x", "hops": 2}, "hops is no argument"),
         ):
             failed = await client.call_tool("search", arguments)
@@ -94,16 +99,26 @@ async def test_a_client_over_either_transport_gets_what_agents_get(connected, fo
             assert says in failed.content[0].text
         kinds = await client.call_tool("follow", {"id": "class/7", "kinds": ["GOVERND_BY"]})
         assert "did you mean 'GOVERNED_BY'" in kinds.content[0].text
+        forgiven = await client.call_tool("search", {"query": question["question"]})
+        assert forgiven.content[0].text == expected.content
+
+
+async def test_other_tools_are_offered_by_name(folder):
+    arguments = [*COMMAND[1:], "--store", str(folder), "--tool", "match", "--tool", "path"]
+    async with Client(StdioServerParameters(command=COMMAND[0], args=arguments)) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["match", "path"]
 
 
 async def test_documents_are_resources_listed_page_by_page_and_read(connected):
     async with connected() as unconnected, unconnected as client:
         first = await client.list_resources()
-        assert len(first.resources) == 100
-        listed, cursor = [one.name for one in first.resources], first.next_cursor
+        assert [one.name for one in first.resources[:3]] == ["schema", "report", "hubs"]
+        assert len(names_of(first)) == 100
+        listed, cursor = names_of(first), first.next_cursor
         while cursor is not None:
             page = await client.list_resources(cursor=cursor)
-            listed += [one.name for one in page.resources]
+            assert len(page.resources) == len(names_of(page))
+            listed += names_of(page)
             cursor = page.next_cursor
         assert sorted(listed) == sorted(one.id for one in drugs.documents())
         read = await client.read_resource(make_address("class/7"))
@@ -147,6 +162,9 @@ async def test_what_is_not_there_is_an_error_of_the_protocol(folder):
                 client.read_resource("linkstore:///documents/nope"),
                 client.read_resource("linkstore:///documents/"),
                 client.read_resource("file:///etc/passwd"),
+                client.read_resource("linkstore:///reports"),
+                client.read_resource("linkstore://other/report"),
+                client.list_resources(cursor="other/class/7"),
                 client.read_resource("linkstore:///documents/../../etc/passwd"),
                 client.list_resources(cursor=""),
                 client.list_resources(cursor="\0"),
@@ -163,7 +181,7 @@ async def test_ids_of_any_letters_have_addresses():
     with LinkStore() as store:
         store.add_documents([Document(id=name, page_content=f"text of {name}") for name in names])
         async with in_process(store) as client:
-            for one in (await client.list_resources()).resources:
+            for one in (await client.list_resources()).resources[3:]:
                 (content,) = (await client.read_resource(one.uri)).contents
                 assert content.text == f"text of {one.name}"
 
@@ -171,7 +189,7 @@ async def test_ids_of_any_letters_have_addresses():
 async def test_a_filter_hides_documents_from_lists_and_addresses(folder):
     with LinkStore.open(folder) as store:
         async with in_process(store, filter={"type": "regulation"}) as client:
-            found = [one.name for one in (await client.list_resources()).resources]
+            found = names_of(await client.list_resources())
             assert found
             assert all(name.startswith("regulation/") for name in found)
             with pytest.raises(MCPError):
@@ -191,10 +209,10 @@ async def test_a_list_tells_nothing_of_hidden_documents_however_many_there_are()
             first = await client.list_resources()
             assert "shown" in first.next_cursor
             second = await client.list_resources(cursor=first.next_cursor)
-            names = [one.name for page in (first, second) for one in page.resources]
+            names = names_of(first) + names_of(second)
             assert sorted(names) == sorted(one.id for one in shown)
             assert second.next_cursor is None
-            other = await client.list_resources(cursor="hidden-0500")
+            other = await client.list_resources(cursor="/hidden-0500")
             assert all("shown" in one.name for one in other.resources)
 
 

@@ -9,11 +9,14 @@ import io
 import re
 import shlex
 import shutil
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+
+from pdfs import to_line, write_pdf
 
 from linkstore.cli import main
 from linkstore.cli.demo import site
@@ -57,13 +60,15 @@ def run_markdown(path: Path, folder: Path) -> int:
 
     Python blocks share their names. A Python block prints what the ``text`` block below it shows. In
     a console block each line that starts with ``$ linkstore`` is run, and prints the lines below it.
-    ``...`` in shown output stands for anything. The demo's ``site`` is at hand in the folder.
+    ``...`` in shown output stands for anything. The demo's ``site`` is at hand in the folder, as are a PDF
+    file in ``manuals`` and ``book.epub``.
 
     Raises:
         AssertionError: If a block raises, or prints something else.
     """
     with site() as pages:
         shutil.copytree(pages, folder / "site")
+    write_manuals(folder)
     names: dict[str, Any] = {"__name__": "__main__"}
     count = 0
     with contextlib.chdir(folder):
@@ -75,6 +80,29 @@ def run_markdown(path: Path, folder: Path) -> int:
             elif block.language == "console":
                 count += run_console(block, where)
     return count
+
+
+def write_manuals(folder: Path) -> None:
+    """Write what the page on PDF and EPUB reads."""
+    pages = [
+        ["Harbour manual", "Ships enter the harbour by day and by night.", "Long ships: see Pilots."],
+        [
+            *("Entering", "A ship calls the tower first.", "Pilots"),
+            *("A pilot boards every long ship, as a rule of the port says.", "A long ship has 100 metres."),
+        ],
+    ]
+    pdf = write_pdf(
+        pages,
+        links=[(0, 2, f"/Dest {to_line(1, 2)}")],
+        outline=[("Entering", to_line(1, 0)), ("Pilots", to_line(1, 2))],
+        info="/Title (Harbour manual)",
+    )
+    (folder / "manuals").mkdir()
+    (folder / "manuals/harbour.pdf").write_bytes(pdf)
+    (folder / "manuals/index.md").write_text("# Manuals\n\n[For pilots](harbour.pdf#page=2)\n")
+    with zipfile.ZipFile(folder / "book.epub", "w") as book:
+        book.writestr("OEBPS/one.xhtml", '<h1>One</h1><p>See <a href="two.xhtml#end">the end</a>.</p>')
+        book.writestr("OEBPS/two.xhtml", '<h1>Two</h1><p id="end">The end.</p>')
 
 
 def run_python(block: Block, names: dict[str, Any], where: str) -> str:

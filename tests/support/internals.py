@@ -23,6 +23,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.agents.graph_questions": ("MAX_PATHS", "aask_graph", "list_paths"),
     "linkstore.agents.mcp_server": (
         "PROMPT_NAME",
+        "ServedStore",
         "StoreServer",
         "make_address",
     ),
@@ -448,6 +449,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "ENTRY_POINT_GROUP",
         "UpkeepExtractor",
     ),
+    "linkstore.ingest.builds": ("index_build",),
     "linkstore.ingest.chunks": (
         "ChunkLimits",
         "DEFAULT_LIMITS",
@@ -488,6 +490,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "find_named_pages",
         "find_original",
     ),
+    "linkstore.ingest.pdf": ("read_pdf_page",),
     "linkstore.ingest.pipeline": ("write_pages",),
     "linkstore.ingest.relink": (
         "BEGUN_SOURCE",
@@ -496,6 +499,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Relinked",
     ),
     "linkstore.ingest.source": (
+        "EmptyPageError",
         "BadInput",
         "Dangling",
         "Encodings",

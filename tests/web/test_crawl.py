@@ -998,6 +998,50 @@ def test_markdown_and_files_of_text_are_pages_too(serve, store):
     assert any("Gr\u00fc\u00dfe" in one.page_content for one in store.scan())
 
 
+def negotiate(markdown, page):
+    """A page that answers with Markdown whom prefers it, as documentation hosts do."""
+
+    def answer(asked):
+        if asked.headers["accept"].startswith("text/markdown"):
+            return Reply(headers=MARKDOWN, body=markdown)
+        return Reply(headers={"Content-Type": "text/html"}, body=page)
+
+    return answer
+
+
+def test_markdown_is_asked_for_and_read_with_links_from_its_url(serve, store):
+    """But for the start, whose navigation names pages that its text does not."""
+    home = '<main><h1>Home</h1><p>The text of home.</p></main><nav><a href="guide/far">far</a></nav>'
+    site = serve(
+        {
+            "/": negotiate("# Home in Markdown\n\nNo link.\n", home),
+            "/guide/far": negotiate(
+                "# Far\n\nSee [near](near#top), [above](../up) and [all](/all?x=1).\n", html("Far as HTML")
+            ),
+            "/guide/near": html("near"),
+            "/up": moved("/up/"),
+            "/up/": negotiate("# Up\n\nOnce moved.\n", html("Up as HTML")),
+            "/all?x=1": html("all"),
+        }
+    )
+    crawl(store, site)
+
+    assert stored(store) == ["/", "/all?x=1", "/guide/far", "/guide/near", "/up/"]
+    texts = {one.metadata["url"].removeprefix(START.rstrip("/")): one.page_content for one in store.scan()}
+    assert texts["/"] == "Home\n\nThe text of home."
+    assert texts["/guide/far"] == "Far\n\nSee near, above and all."
+    assert texts["/up/"] == "Up\n\nOnce moved."
+    _, out = links(store)
+    assert {("/guide/far", "/guide/near#top"), ("/guide/far", "/up"), ("/guide/far", "/all?x=1")} <= out
+
+
+def test_a_single_page_is_read_as_markdown_too(serve, store):
+    site = serve({"/a": negotiate("# In Markdown\n\nText.\n", html("As HTML"))})
+    crawl(store, site, url=f"{START}a", follow_links=False)
+
+    assert [one.page_content for one in store.scan()] == ["In Markdown\n\nText."]
+
+
 def test_of_a_list_the_pages_are_indexed_that_it_names(serve, store):
     listed = "# Site\n\n- [A](/a.html.md): first\n- [B](b)\n- [Away](http://elsewhere.test/x)\n"
     site = serve(

@@ -126,11 +126,11 @@ def score_documents(
     for word in taken:
         whole = word in known and having[word] <= POSTINGS
         postings.append(known[word] if whole else _read_posting(connection, word, locate))
-    found, counted = zip(*postings, strict=True)
-    rows, where = find_distinct(np.concatenate(found))
+    matches, counted = zip(*postings, strict=True)
+    rows, where = find_distinct(np.concatenate(matches))
     counts = np.concatenate(counted).astype(np.float64)
     weights = bm25_weight(counts, lengths(rows).astype(np.float64)[where], average)
-    sizes = list(map(len, found))
+    sizes = list(map(len, matches))
     frequency = np.repeat(list(map(partial(inverse_frequency, documents), sizes)), sizes)
     scores = np.bincount(where, frequency * weights, len(rows))
     return (

@@ -48,6 +48,7 @@ from linkstore.ingest.suffixes import (
     HTML_SUFFIXES,
     MARKDOWN_SUFFIXES,
     NOTEBOOK_SUFFIX,
+    PDF_SUFFIX,
     RST_SUFFIX,
     TEXT_SUFFIX,
 )
@@ -265,14 +266,15 @@ class FolderPages:
             else:
                 read = partial(self._chunks, file, content)
                 digest = self._digest(file, content)
-                yield SourcePage(url=file.url, digest=digest, read=read, size=len(content))
+                apart = file.suffix == PDF_SUFFIX
+                yield SourcePage(url=file.url, digest=digest, read=read, size=len(content), apart=apart)
 
     def _look_around(self) -> None:
         """Learn from a few pages the text that most begin and end with, and whether links omit suffixes.
 
         The pages are taken from the whole folder, and more of them where some are too large.
         """
-        sample = list(self._read_sample(self._files))
+        sample = list(self._read_sample([file for file in self._files if file.suffix != PDF_SUFFIX]))
         built = [file for file in self._files if file.suffix == ".html"]
         urls = {file.url for file in built}
         self._chromes = {"": Chrome.find([content for url, content in sample if url in urls])}
@@ -356,6 +358,10 @@ class FolderPages:
     def _read(self, file: PageFile, content: bytes) -> PageContent:
         if file.suffix == NOTEBOOK_SUFFIX:
             return read_notebook_page(content)
+        if file.suffix == PDF_SUFFIX:
+            from linkstore.ingest.pdf import read_pdf_page
+
+            return read_pdf_page(content)
         readers = {".html": read_html_page, TEXT_SUFFIX: read_text_page, RST_SUFFIX: read_rst_page}
         return readers.get(file.suffix, read_markdown_page)(content, encoding=self._settings.encoding)
 
@@ -392,6 +398,9 @@ def read_file_titles(files: Iterable[PageFile], encoding: str | None) -> Iterato
     These are reported later, when they are read as pages.
     """
     for file in files:
+        if file.suffix == PDF_SUFFIX:
+            yield file.url, frozenset()
+            continue
         with suppress(UnreadablePageError, OSError):
             head = decode_html(file.folder.head(file.page, TITLE_BYTES), encoding=encoding).text
             yield file.url, find_titles(head, markdown=file.suffix != ".html")

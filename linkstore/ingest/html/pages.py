@@ -73,7 +73,7 @@ class PageContent:
         replaced: How many characters stand for bytes that are not in its encoding, as U+FFFD.
         guessed: Whether it declares no encoding, and was read as windows-1252.
         metadata: The values of its front matter, as plain JSON.
-        problem: Why its front matter could not be read; None if it could.
+        problem: Which part of it could not be read and why, as ``"front matter: …"``; None if all could.
     """
 
     title: str

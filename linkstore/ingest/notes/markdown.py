@@ -130,7 +130,7 @@ def read_markdown_page(content: bytes, *, encoding: str | None = None) -> PageCo
     try:
         front = read_front_matter(block)
     except FrontMatterError as error:
-        problem = str(error)
+        problem = f"front matter: {error}"
     if front.fields and not body.strip():  # a page may be known by its properties alone
         body = f"# {front.title}\n\n{front.fields.get('description') or ''}"
     page = read_markdown_content(

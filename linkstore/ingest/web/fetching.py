@@ -117,10 +117,16 @@ def get_media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+PREFER_MARKDOWN: Final = "text/markdown,text/html;q=0.9,application/xhtml+xml;q=0.9,*/*;q=0.5"
+"""Markdown has no navigation to leave out, and every server has HTML."""
+PREFER_HTML: Final = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"
+
+
 class RequestOptions(TypedDict, total=False):
     """What :meth:`Fetcher.fetch` takes beside the URL, and where to follow redirects."""
 
     headers: Mapping[str, str] | None
+    accept: str
     wanted: Callable[[Mapping[str, str]], bool] | None
     max_bytes: int | None
 
@@ -165,6 +171,7 @@ class Fetcher:
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
+        accept: str = PREFER_MARKDOWN,
         follow: Callable[[str], bool] = lambda _: True,
         wanted: Callable[[Mapping[str, str]], bool] | None = None,
         max_bytes: int | None = None,
@@ -174,6 +181,7 @@ class Fetcher:
         Args:
             url: An absolute URL. See :func:`~linkstore.ingest.web.targets.read_target` for the rules.
             headers: Sent to this URL, but not to those it redirects to.
+            accept: The media types that are asked for.
             follow: Whether to go where a redirect leads, default always.
             wanted: Whether to read a body, by its headers, default always. Only bodies of status 200 are
                 read.
@@ -188,7 +196,8 @@ class Fetcher:
         limit = self._settings.max_bytes if max_bytes is None else max_bytes
         while True:
             target = read_target(url, self.ports)
-            asked = self._ask(target, (headers or {}) if not hops else {}, wanted, limit)
+            sent = {"Accept": accept, **((headers or {}) if not hops else {})}
+            asked = self._ask(target, sent, wanted, limit)
             location = _find_location(asked)
             if location is None or not follow(location):
                 return replace(asked, url=url, hops=tuple(hops), location=location)
@@ -220,7 +229,6 @@ class Fetcher:
                 headers=[
                     ("Host", target.authority),
                     ("User-Agent", self._settings.user_agent),
-                    ("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"),
                     ("Accept-Encoding", "gzip, deflate"),
                     *headers.items(),
                 ],

@@ -28,7 +28,16 @@ from linkstore.ingest.page import find_named_pages, is_page_list
 from linkstore.ingest.source import BadInput, Partition, SourcePage
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.crawl import Crawl
-from linkstore.ingest.web.fetching import GZIP, Fetcher, Network, Response, get_media_type, read_body
+from linkstore.ingest.web.fetching import (
+    GZIP,
+    PREFER_HTML,
+    PREFER_MARKDOWN,
+    Fetcher,
+    Network,
+    Response,
+    get_media_type,
+    read_body,
+)
 from linkstore.ingest.web.frontier import CrawlScope, find_site_roots
 from linkstore.ingest.web.reading import is_page
 from linkstore.ingest.web.targets import WebSettings, make_absolute_url, read_target
@@ -87,7 +96,8 @@ class WebsiteSource(WebSettings):
         ports = frozenset({_find_port(place) for place in (start, *self.allow) if "://" in place} - {0})
         with Fetcher(self, ports=ports, network=self.network) as fetcher:
             client = Client(fetcher, self, self.network)
-            response = _fetch_start(client, start)
+            # Of a start the navigation is wanted, which names further pages.
+            response = _fetch_start(client, start, PREFER_HTML if self.follow_links else PREFER_MARKDOWN)
             roots = find_site_roots(start, response.url)
             site = Site(
                 bases=(*roots, *(self.bases or ())), policy=self.policy, prefix=self.prefix, query="keep"
@@ -214,9 +224,9 @@ def _find_port(url: str) -> int:
     return int(port) if port.isdecimal() else 0
 
 
-def _fetch_start(client: Client, url: str) -> Response:
+def _fetch_start(client: Client, url: str, accept: str) -> Response:
     try:
-        response = client.ask(url)
+        response = client.ask(url, accept=accept)
     except ForbiddenUrlError:
         raise
     except RobotsError as error:
