@@ -207,11 +207,12 @@ def judge(row: Row, question: Row) -> Row:
 
 
 def summarise(judged: Sequence[Row], seed: int) -> Row:
-    """Return the mean of each score, with its interval."""
+    """Return the mean of each score in %, of calls, tokens and seconds as they are, with its interval."""
     random = np.random.default_rng(seed)
     summary: Row = {"questions": len(judged)}
     for name in FIELDS:
-        values = np.array([row[name] for row in judged if row[name] is not None], dtype=float)
+        scale = 1 if name in {"calls", "tokens", "seconds"} else 100
+        values = scale * np.array([row[name] for row in judged if row[name] is not None], dtype=float)
         if not len(values):
             continue
         means = random.choice(values, (RESAMPLES, len(values))).mean(axis=1)
@@ -258,9 +259,8 @@ def show(rows: dict[str, Row]) -> None:
             if field not in row:
                 cells.append("-")
                 continue
-            scale = 1 if field in {"calls", "tokens", "seconds"} else 100
-            low, high = (scale * bound for bound in row[f"{field}_interval"])
-            cells.append(f"{scale * row[field]:,.1f} ({low:,.0f} to {high:,.0f})")
+            low, high = row[f"{field}_interval"]
+            cells.append(f"{row[field]:,.1f} ({low:,.0f} to {high:,.0f})")
         print(f"| {name} | {row['questions']} | {' | '.join(cells)} |")
 
 
