@@ -38,7 +38,7 @@ def main() -> None:
             with serving(store, name="SQLite's manual") as address:
                 take(browser, address, "ask", f"#/ask?{urlencode({'q': QUESTION})}", ".diagram .node")
                 take(browser, address, "corpus", "#/corpus", ".graph-status:has-text('pages')")
-                page = urlencode({"id": PAGE, "hops": 1})
+                page = urlencode({"id": PAGE})
                 take(browser, address, "document", f"#/document?{page}", ".around .node")
         browser.close()
 

@@ -100,7 +100,7 @@ def _look_up_documents(store: CoreStore, name: str) -> list[Document]:
 
 
 def _find_pages_ending(store: CoreStore, name: str) -> list[str]:
-    """Return the pages whose URL ends with a name of whole parts of the path, which may lack the suffix."""
+    """Return the pages whose URL ends with whole parts of a path, with or without its suffix."""
     wanted = _fold_url(name).strip("/")
     return (
         sorted(page for page in store.pages.digests() if _has_ending(_fold_url(page), wanted))

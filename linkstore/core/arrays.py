@@ -178,14 +178,8 @@ def find_distinct(keys: Ints) -> tuple[Ints, Ints]:
 
 def is_member(keys: Ints, some: Ints) -> Bools:
     """Mark the ``keys`` (n,) that are among ``some``, a short array."""
-    if not len(some) or not len(keys):
-        return np.zeros(len(keys), dtype=np.bool_)
-    if (most := int(keys.max())) < _DENSE * len(keys) and keys.min() >= 0:
-        marked = np.zeros(most + 1, dtype=np.bool_)
-        marked[some[(some >= 0) & (some <= most)]] = True
-        return marked[keys]
-    mask: Bools = find_positions(keys, np.sort(some)) >= 0
-    return mask
+    members: Bools = find_positions(keys, np.sort(some)) >= 0
+    return members
 
 
 def expand_ranges(starts: Ints, counts: Ints) -> Ints:

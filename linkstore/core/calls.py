@@ -21,6 +21,7 @@ from linkstore.errors import CapabilityError
 if TYPE_CHECKING:
     from linkstore.core.plans import EngineOperation, Fetch, Plan
 
+F = TypeVar("F")
 P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
@@ -102,7 +103,7 @@ async def await_call(requested: Call[T]) -> T:
 
 
 def answer_plan(
-    plan: Plan[T], answer: Callable[[Fetch[Any]], Generator[S, Any, Any]]
+    plan: Generator[F, Any, T], answer: Callable[[F], Generator[S, Any, Any]]
 ) -> Generator[S, Any, T]:
     """Join a plan with the operations that answer its fetches.
 

@@ -25,6 +25,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from linkstore.core.arrays import Bools, Floats, Ints, mark_first, sort_integers
+from linkstore.core.calls import answer_plan, drive
 from linkstore.core.filters import EVERYTHING, Condition
 
 A = TypeVar("A")
@@ -307,34 +308,16 @@ def select_by_group(groups: Ints, scores: Floats, take: int, ids: Callable[[Ints
         take: How many of a group.
         ids: Looks up the ids of positions.
     """
-    order = finish_ranking(rank_by_group(groups, scores), ids)
+    order = drive(rank_by_group(groups, scores), ids)
     ordered = groups[order]
     kept = np.ones(len(order), dtype=np.bool_)
     np.not_equal(ordered[take:], ordered[: max(0, len(order) - take)], out=kept[take:])
     return order[kept]
 
 
-def finish_ranking(asking: Ranking, ids: Callable[[Ints], list[str]]) -> Ints:
-    """Finish an ordering where ids can be looked up at once."""
-    try:
-        positions = next(asking)
-        while True:
-            positions = asking.send(ids(positions))
-    except StopIteration as done:
-        ranked: Ints = done.value
-        return ranked
-
-
 def rank_refs(refs: Ints, scores: Floats, take: int) -> Plan[Ints]:
     """Return the positions of the ``take`` best of ``refs``, in order, as a plan."""
-    asking = rank_best(scores, take)
-    try:
-        positions = next(asking)
-        while True:
-            positions = asking.send((yield from ask(Ids(refs=refs[positions]))))
-    except StopIteration as done:
-        ranked: Ints = done.value
-        return ranked
+    return answer_plan(rank_best(scores, take), lambda positions: ask(Ids(refs=refs[positions])))
 
 
 def mark_ties(ordered: Floats | Ints) -> Bools:

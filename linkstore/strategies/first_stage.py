@@ -10,10 +10,18 @@ from typing import Final
 import numpy as np
 
 from linkstore.core import plans
-from linkstore.core.arrays import Floats, Ints, cosine_similarities, find_positions, is_member, sort_unique
+from linkstore.core.arrays import (
+    Floats,
+    Ints,
+    cosine_similarities,
+    find_positions,
+    is_member,
+    mark_first,
+    sort_unique,
+)
 from linkstore.core.hits import Hits
 from linkstore.core.lexical import MAX_QUESTION_WORDS, POSTINGS, extract_question_terms
-from linkstore.core.plans import Plan, number_equals
+from linkstore.core.plans import Plan
 from linkstore.core.text import tokenize
 from linkstore.errors import CapabilityError, StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
@@ -325,18 +333,15 @@ def find_question_targets(
         parts.append(FoundDocuments.from_refs(roots.refs, roots.similarity))
     if question.links:
         parts.append((yield from fetch_linked(trail, NO_REFS, question, controls)))
-    refs = np.concatenate([part.refs for part in parts])
-    similarity = np.concatenate([part.similarity for part in parts])
-    weight = np.concatenate([part.weight for part in parts])
-    order = np.lexsort((-weight, refs))
-    best = order[number_equals(refs[order]) == 0]
     targets = FoundDocuments(
-        refs=refs[best],
-        similarity=similarity[best],
-        weight=weight[best],
+        refs=np.concatenate([part.refs for part in parts]),
+        similarity=np.concatenate([part.similarity for part in parts]),
+        weight=np.concatenate([part.weight for part in parts]),
         edges=Edges.concatenate([part.edges for part in parts]),
     )
-    return targets, sure or any(map(len, parts[1:]))
+    order = np.lexsort((-targets.weight, targets.refs))
+    first = mark_first(targets.refs[order])
+    return targets.take(order[first]), sure or any(map(len, parts[1:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

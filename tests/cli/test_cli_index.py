@@ -247,7 +247,7 @@ def test_nothing_to_index_is_one_line_and_leaves_no_store(tmp_path, options):
     code, _, err = run(site, *options)
 
     assert (code, err.count("\n")) == (exits.NOTHING_TO_INDEX, 1)
-    assert "it holds only 1 other file (1 .adoc); pages are .htm, .html, .ipynb, .markdown, .md, .rs" in err
+    assert "it holds only 1 other file (1 .adoc); pages are .htm, .html, .ipynb, .markdown, .md" in err
     assert not (tmp_path / "kb").exists()
 
 

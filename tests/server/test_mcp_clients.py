@@ -251,7 +251,7 @@ async def test_a_failure_of_the_store_is_told_without_details(caplog):
     store = LinkStore()
     async with in_process(store, ToolLimits()) as client:
         store.close()
-        failed = await client.call_tool("schema", {})
+        failed = await client.call_tool("search", {"question": "tea"})
         assert failed.is_error
         assert failed.content[0].text == "The store failed; the log of the server says how."
         with pytest.raises(MCPError, match="The store failed"):

@@ -228,7 +228,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "StoredDocument",
         "Tags",
         "Vectors",
-        "finish_ranking",
         "mark_ties",
         "rank_best",
         "rank_by_group",

@@ -10,7 +10,6 @@ from internals import (
     Ids,
     answer_plan,
     drive,
-    finish_ranking,
     mark_ties,
     rank_best,
     rank_by_group,
@@ -41,7 +40,7 @@ def named(ids: list[str]):
 @given(rows(), st.integers(0, 14))
 def test_best_sorts_by_score_then_id(table, take) -> None:
     ids, scores, _ = table
-    found = finish_ranking(rank_best(floats(scores), take), named(ids))
+    found = drive(rank_best(floats(scores), take), named(ids))
     expected = sorted(range(len(ids)), key=lambda at: (-np.float32(scores[at]), ids[at]))
     assert found.tolist() == expected[:take]
 
@@ -49,7 +48,7 @@ def test_best_sorts_by_score_then_id(table, take) -> None:
 @given(rows())
 def test_best_by_group_sorts_by_group_score_and_id(table) -> None:
     ids, scores, groups = table
-    found = finish_ranking(rank_by_group(np.array(groups, dtype=np.int64), floats(scores)), named(ids))
+    found = drive(rank_by_group(np.array(groups, dtype=np.int64), floats(scores)), named(ids))
     expected = sorted(range(len(ids)), key=lambda at: (groups[at], -np.float32(scores[at]), ids[at]))
     assert found.tolist() == expected
 
@@ -71,7 +70,7 @@ def test_groups_of_any_number_are_ordered() -> None:
     random = np.random.default_rng(1)
     groups = random.choice([0, 2**20, 2**30, 2**31 - 8], 5000) + random.integers(0, 8, 5000)
     scores = random.permutation(5000).astype(np.float32) / np.float32(5000)
-    found = finish_ranking(rank_by_group(groups, scores), lambda _: [])
+    found = drive(rank_by_group(groups, scores), lambda _: [])
     assert found.tolist() == np.lexsort((-scores, groups)).tolist()
 
 
@@ -97,35 +96,35 @@ def test_ids_are_asked_for_only_where_scores_tie() -> None:
         asked.append(positions.tolist())
         return [str(position) for position in positions]
 
-    finish_ranking(rank_best(floats([0.9, 0.1, 0.5, 0.7]), 3), names)
+    drive(rank_best(floats([0.9, 0.1, 0.5, 0.7]), 3), names)
     assert asked == []
-    finish_ranking(rank_best(floats([0.9, 0.1, 0.5, 0.5, 0.1, 0.1]), 3), names)
+    drive(rank_best(floats([0.9, 0.1, 0.5, 0.5, 0.1, 0.1]), 3), names)
     assert [sorted(positions) for positions in asked] == [[2, 3]]
-    finish_ranking(rank_by_group(np.array([0, 1, 1, 0]), floats([0.5, 0.5, 0.5, 0.1])), names)
+    drive(rank_by_group(np.array([0, 1, 1, 0]), floats([0.5, 0.5, 0.5, 0.1])), names)
     assert [sorted(positions) for positions in asked[1:]] == [[1, 2]]
 
 
 def test_ties_at_the_cut_are_all_considered() -> None:
     ids = ["c", "b", "a", "first"]
-    found = finish_ranking(rank_best(floats([0.5, 0.5, 0.5, 0.9]), 2), named(ids))
+    found = drive(rank_best(floats([0.5, 0.5, 0.5, 0.9]), 2), named(ids))
     assert [ids[at] for at in found] == ["first", "a"]
 
 
 def test_ids_are_ordered_by_code_point_not_by_utf_16_unit() -> None:
     ids = ["\U0001f600", "\uffee", "z", "Z", "é"]
-    found = finish_ranking(rank_best(floats([0.5] * 5), 5), named(ids))
+    found = drive(rank_best(floats([0.5] * 5), 5), named(ids))
     assert [ids[at] for at in found] == sorted(ids, key=str.encode)
 
 
 def test_close_scores_are_no_ties() -> None:
     """Neighbouring float32 numbers are kept apart, on both sides of zero."""
     values = [0.5, np.nextafter(np.float32(0.5), np.float32(1)), 1e-45, 0.0, -1e-45, -0.5]
-    order = finish_ranking(rank_by_group(np.zeros(6, dtype=np.int64), floats(values)), named(list("abcdef")))
+    order = drive(rank_by_group(np.zeros(6, dtype=np.int64), floats(values)), named(list("abcdef")))
     assert order.tolist() == [1, 0, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("take", [0, 1, 5])
 def test_nothing_to_order(take: int) -> None:
-    assert finish_ranking(rank_best(floats([]), take), named([])).tolist() == []
-    assert finish_ranking(rank_by_group(np.array([], dtype=np.int64), floats([])), named([])).tolist() == []
+    assert drive(rank_best(floats([]), take), named([])).tolist() == []
+    assert drive(rank_by_group(np.array([], dtype=np.int64), floats([])), named([])).tolist() == []
     assert mark_ties(floats([])).tolist() == []

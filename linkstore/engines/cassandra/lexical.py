@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linkstore.core.arrays import Ints
+from linkstore.core.calls import drive
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.lexical import (
     MAX_WORD_LENGTH,
@@ -26,7 +27,7 @@ from linkstore.core.lexical import (
     inverse_frequency,
     select_affordable,
 )
-from linkstore.core.plans import EngineOperation, Lexical, LexicalMatches, finish_ranking, rank_best
+from linkstore.core.plans import EngineOperation, Lexical, LexicalMatches, rank_best
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import SINGLE_STATE_OFFSET, DocumentVersion, unpack_set
 from linkstore.engines.cassandra.derived import (
@@ -470,7 +471,7 @@ class LexicalCandidates:
         )
 
     def _best(self, take: int) -> Ints:
-        return finish_ranking(rank_best(self._score, take), lambda at: self._known.ids_of(self.refs[at]))
+        return drive(rank_best(self._score, take), lambda at: self._known.ids_of(self.refs[at]))
 
 
 def _find_distinct_pairs(refs: Ints, stamps: npt.NDArray[np.uint64]) -> tuple[Ints, Ints]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from linkstore.core import plans
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities
+from linkstore.core.calls import drive
 from linkstore.core.filters import Condition
 from linkstore.core.plans import EngineOperation, Side
 from linkstore.engines.cassandra import statements as cql
@@ -62,9 +63,7 @@ def _compute_scores(rows: list[DocumentVersion], fetch: plans.Nearest) -> Floats
 
 def _select_best(rows: list[DocumentVersion], scores: Floats, k: int) -> list[DocumentVersion]:
     """Return the ``k`` best rows by score, then id."""
-    order = plans.finish_ranking(
-        plans.rank_best(scores, k), lambda at: [rows[position].id for position in at.tolist()]
-    )
+    order = drive(plans.rank_best(scores, k), lambda at: [rows[position].id for position in at.tolist()])
     return [rows[at] for at in order.tolist()]
 
 

@@ -33,6 +33,8 @@ from linkstore.engines.embedded.schema import convert_row_errors, fetch_rows, re
 from linkstore.errors import BackendError
 
 Array = npt.NDArray[Any]
+GroupSpans = tuple[Array, Ints, Ints]
+"""The entries of a run, where those of some groups (g,) start, and how many of each there are."""
 SIDES: Final[tuple[Side, Side]] = ("out", "in")
 _COLUMNS: Final = {
     "keys": np.int64,
@@ -182,26 +184,14 @@ class SortedRun:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSpans:
-    """Where the entries of some groups are.
-
-    Args:
-        runs: For each run its entries, where those of each group (g,) start, and how many (g,) there are.
-        sizes: (g,) how many entries each group has.
-    """
-
-    runs: Sequence[tuple[Array, Ints, Ints]]
-    sizes: Ints
-
-    def gather(self, chosen: Ints, most: int = _MOST_ENTRIES) -> tuple[Ints, Ints]:
-        """Return at most ``most`` entries per chosen group and run: positions of groups, and the entries."""
-        owners, gathered = [], []
-        for entries, starts, counts in self.runs:
-            taken = np.minimum(counts[chosen], most)
-            owners.append(np.repeat(chosen, taken))
-            gathered.append(entries[expand_ranges(starts[chosen], taken)])
-        return np.concatenate(owners), np.concatenate(gathered).astype(np.int64)
+def gather_entries(spans: Sequence[GroupSpans], groups: Ints, most: int = _MOST_ENTRIES) -> tuple[Ints, Ints]:
+    """Return at most ``most`` entries of each group and run: the group, by its place, and the entries."""
+    owners, gathered = [], []
+    for entries, starts, counts in spans:
+        taken = np.minimum(counts[groups], most)
+        owners.append(np.repeat(groups, taken))
+        gathered.append(entries[expand_ranges(starts[groups], taken)])
+    return np.concatenate(owners), np.concatenate(gathered).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,14 +213,14 @@ class LinkSide:
             runs = (*runs[:-2], runs[-2].merge(runs[-1]))
         return LinkSide(self.weight.extend(weight), runs)
 
-    def find(self, groups: Ints) -> GroupSpans:
-        """Find the entries of each group (g,)."""
+    def find(self, groups: Ints) -> tuple[list[GroupSpans], Ints]:
+        """Return where the entries of each group (g,) are, by run, and how many entries it has."""
         runs, sizes = [], np.zeros(len(groups), dtype=np.int64)
         for run in self.runs:
             starts, counts = run.spans(groups)
             runs.append((run.entries, starts, counts))
             sizes += counts
-        return GroupSpans(runs, sizes)
+        return runs, sizes
 
 
 def _sort_entries(weight: Array, group: Array, first: int) -> SortedRun:

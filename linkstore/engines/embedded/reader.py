@@ -15,6 +15,7 @@ from linkstore.core.arrays import (
     is_member,
     sort_unique,
 )
+from linkstore.core.calls import drive
 from linkstore.core.filters import Condition
 from linkstore.core.plans import (
     Candidates,
@@ -33,14 +34,13 @@ from linkstore.core.plans import (
     StoredDocument,
     Tags,
     Vectors,
-    finish_ranking,
     rank_best,
     select_by_group,
 )
 from linkstore.engines.contract import Reader, StoredLinks, as_operation
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.filters import StoreView
-from linkstore.engines.embedded.mirror import GroupSpans, collect_columns
+from linkstore.engines.embedded.mirror import GroupSpans, collect_columns, gather_entries
 from linkstore.engines.embedded.schema import (
     convert_row_errors,
     fetch_rows,
@@ -149,7 +149,7 @@ class EmbeddedReader(Reader):
         unfiltered = fetch.filter.always and self._scope.always
         take = fetch.k if unfiltered else max(4 * fetch.k, PROPOSALS)
         while True:
-            passing = finish_ranking(rank_best(scores, take), lambda at: self._view.find_ids(rows[at]))
+            passing = drive(rank_best(scores, take), lambda at: self._view.find_ids(rows[at]))
             if not unfiltered:
                 passing = passing[self._view.find_passing(self._scope, rows[passing])]
                 passing = passing[self._view.find_passing(fetch.filter, rows[passing])]
@@ -211,29 +211,29 @@ class EmbeddedReader(Reader):
     def members(self, fetch: Members) -> ReachedMembers:
         """Read the runs of that side, and score every member once, however many groups it is in."""
         mirror = self._mirror
-        spans = mirror.sides[fetch.side].find(fetch.groups)
-        open_groups = np.flatnonzero(~self._find_hubs(spans, fetch.cap))
-        owner, entry = spans.gather(open_groups)
+        spans, sizes = mirror.sides[fetch.side].find(fetch.groups)
+        open_groups = np.flatnonzero(~self._find_hubs(spans, sizes, fetch.cap))
+        owner, entry = gather_entries(spans, open_groups)
         rows = mirror.link_document.take(entry).astype(np.int64)
-        exist, sizes = self._exist(rows), spans.sizes.copy()
+        exist = self._exist(rows)
         sizes[open_groups] = np.bincount(owner[exist], minlength=len(sizes))[open_groups]
         kept = exist & (sizes <= fetch.cap)[owner] & ~is_member(rows, fetch.exclude)
         return self._select_most_similar(
             owner[kept], entry[kept], rows[kept], np.minimum(sizes, fetch.cap + 1), fetch
         )
 
-    def _find_hubs(self, spans: GroupSpans, cap: int) -> Bools:
-        """Say which groups (g,) certainly have more than ``cap`` members; their sizes are upper bounds.
+    def _find_hubs(self, spans: list[GroupSpans], sizes: Ints, cap: int) -> Bools:
+        """Say which groups (g,) certainly have more than ``cap`` members; ``sizes`` are upper bounds (g,).
 
         Within a scope, large groups are read a part at a time, until enough members in the scope are found.
         """
-        mirror, sizes = self._mirror, spans.sizes
+        mirror = self._mirror
         if self._scope.always:  # even if all removed documents were members of it
             return sizes - (len(mirror.keys) - mirror.living) > cap
         hubs = np.zeros(len(sizes), np.bool_)
         open_groups, most = np.flatnonzero(sizes > cap), _FIRST * (cap + 1)
         while len(open_groups):
-            owner, entry = spans.gather(open_groups, most)
+            owner, entry = gather_entries(spans, open_groups, most)
             there = self._exist(mirror.link_document.take(entry).astype(np.int64))
             counted = np.bincount(owner[there], minlength=len(sizes))
             hubs |= counted > cap
