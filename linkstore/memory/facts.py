@@ -268,7 +268,7 @@ def is_plain(text: str) -> bool:
 
 
 def denies_other(text: str, other: str) -> bool:
-    """Say whether a text denies something that another one does not say."""
+    """Say whether a text denies something other than another text."""
     words = {*tokenize(other)} - STOP_WORDS - _PERSONS - _BEHIND_HEAD
     return _DENIES.search(text) is not None and not any(word in words for word in tokenize(text)[-3:])
 
@@ -287,7 +287,7 @@ def asks_about_self(question: str) -> bool:
 
 
 def is_about_other(text: str, own: str, asked: Collection[str]) -> bool:
-    """Say whether a text denies what a speaker states, or is about something that is not asked for."""
+    """Say whether a text denies something other than a statement, or is about something else."""
     clauses = list(read_clauses(text))
     if any(clause.slot for clause in clauses):
         return denies_other(text, own)

@@ -33,14 +33,14 @@ from linkstore.memory.facts import (
     says_change,
     states_own,
 )
-from linkstore.memory.focus import find_focus
-from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names
-from linkstore.memory.references import (
+from linkstore.memory.focus import (
     ResolvedQuestion,
     depends_on_history,
     find_answered_name,
+    find_focus,
     may_mean_answer,
 )
+from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names
 from linkstore.memory.search import (
     ALONE,
     FOCUS,

@@ -25,9 +25,8 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms, extract_terms
 from linkstore.core.plans import Groups, Matching, Plan, Side, ask, rank_refs
-from linkstore.memory.focus import Focus
+from linkstore.memory.focus import Focus, ResolvedQuestion, says_little
 from linkstore.memory.names import SPEAKER, find_names
-from linkstore.memory.references import ResolvedQuestion, says_little
 from linkstore.memory.sessions import PAGE
 from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, Turn
 from linkstore.strategies.base import Question, Traversing

@@ -570,14 +570,15 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "make_time_filter",
     ),
     "linkstore.memory.facts": ("read_clauses",),
-    "linkstore.memory.focus": ("find_focus", "refers_back"),
     "linkstore.memory.names": (
         "find_entities",
         "find_named_speakers",
         "read_speaker",
         "remove_names",
     ),
-    "linkstore.memory.references": (
+    "linkstore.memory.focus": (
+        "find_focus",
+        "refers_back",
         "depends_on_history",
         "find_answered_name",
         "has_name",
