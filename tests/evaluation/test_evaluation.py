@@ -422,7 +422,6 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("words", "says"),
         [
-            ((), "either --corpus or --store"),
             (("--corpus", "CORPUS", "--store", "kb"), "either --corpus or --store"),
             (("--store", "kb", "--links", "mention"), "--links needs --corpus"),
             (("--corpus", "nowhere"), "'--corpus': file 'nowhere' does not exist"),
