@@ -105,7 +105,7 @@ class StoreConstructors(CoreStore, VectorStore):  # type: ignore[misc]  # LinkSt
         max_depth: int | None = None,
         settings: EmbeddedSettings | None = None,
     ) -> Self:
-        """Open the embedded store in a folder without blocking the event loop: see :meth:`open`."""
+        """Open the embedded store in a folder without blocking the event loop: see :meth:`LinkStore.open`."""
         return await run_in_thread(cls.open, path, embedding, create, max_depth=max_depth, settings=settings)
 
     @classmethod

@@ -14,9 +14,11 @@
 # them; `read_questions` reads them from a file.
 # %%
 import random
+import warnings
 
 from langchain_core.documents import Document
 from linkstore import LinkStore
+from linkstore.errors import LinkStoreWarning
 from linkstore.evaluate import GoldQuestion
 from linkstore.ingest import link_corpus
 
@@ -104,6 +106,7 @@ questions = [
     GoldQuestion(question=f"In which town does {person} work?", gold=(person, firm_of[person]))
     for person in people
 ]
+warnings.simplefilter("ignore", LinkStoreWarning)  # they have no link yet
 store = LinkStore.open(":memory:")
 store.add_documents(documents)
 print(

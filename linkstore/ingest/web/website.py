@@ -61,7 +61,7 @@ class WebsiteSource(WebSettings):
         network: How to resolve names and connect, default the machine's.
         partition: The part of a sitemap or list to index: see :meth:`divide`.
 
-    Its other settings are those of :class:`~linkstore.ingest.web.WebSettings`.
+    Its other settings are those of :class:`~linkstore.ingest.WebSettings`.
     """
 
     url: str
