@@ -39,8 +39,8 @@ ScoredDocuments = list[tuple[Document, float]]
 class LinkStore(StoreConstructors):
     """A vector store that stores links between documents and follows them in searches.
 
-    Open a store with :meth:`LinkStore.open` or :meth:`LinkStore.cassandra`. Any number of threads and processes
-    may use it.
+    Open a store with :meth:`LinkStore.open` or :meth:`LinkStore.cassandra`. Any number of threads and
+    processes may use it.
 
     Args:
         embedding: Turns texts into vectors. None: the recorded embedding if it is built in, else
