@@ -39,15 +39,12 @@ class LinkedChunk:
     beside: bool = False
 
 
-def find_linked(
-    ids: Sequence[str], vector: Floats, left_out: Sequence[str], most: int
-) -> Plan[list[LinkedChunk]]:
-    """Find the chunks linked with given ones, in either direction.
+def find_linked(ids: Sequence[str], vector: Floats, most: int) -> Plan[list[LinkedChunk]]:
+    """Find the other chunks that are linked with given ones, in either direction.
 
     The chunks before and after come first, then the most similar to the question.
     """
     candidates = yield from plans.ask(plans.Find(ids=tuple(ids)))
-    excluded = yield from plans.ask(plans.Find(ids=tuple(dict.fromkeys((*left_out, *ids)))))
     parts = []
     for leave, _ in HOP_SIDES["both"]:
         hop = yield from follow_links(
@@ -56,7 +53,7 @@ def find_linked(
             vector=vector,
             take=MOST_PER_GROUP,
             cap=LARGEST_GROUP,
-            exclude=excluded.refs,
+            exclude=candidates.refs,
         )
         parts.append(hop.edges)
     edges = Edges.concatenate(parts)

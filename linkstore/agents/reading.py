@@ -396,7 +396,7 @@ class ReadingStep:
         looked_for = " ".join([state["question"], *(note["text"] for note in state["notes"][-1:])])
         vector = yield from call(store.embeddings.embed_query, store.embeddings.aembed_query, looked_for)
         ids = [document.id or "" for document in passages]
-        plan = find_linked([*ids, *state["read"]], normalize_vector(vector), (), SHOWN_HITS)
+        plan = find_linked([*ids, *state["read"]], normalize_vector(vector), SHOWN_HITS)
         linked = yield from call_plan(store.backend, plan)
         ways = ((chunk.id, chunk.of, f"{chunk.how} P{self.number(chunk.of)}") for chunk in linked)
         new = self._add_candidates(ways, LINKED)

@@ -110,12 +110,7 @@ def find_focus(text: str, finder: EntityFinder, turns: Sequence[Turn]) -> Focus:
     part = [thing for thing in before if words & _split(thing)][:1]
     definite = {fold(word) for word in _DEFINITE.findall(text)}
     refers |= any(definite & _split(thing) for thing in part)
-    if (
-        not refers
-        and not part
-        and len(tokenize(text)) <= MOST_KEY_WORDS
-        and len(words) == len(tokenize(text))
-    ):
+    if not refers and not part and len(words) == len(tokenize(text)) <= MOST_KEY_WORDS:
         return Focus()  # "kubernetes?" names something itself
     return Focus(things=tuple(part) or before[:1], assumed=True, refers=refers)
 
