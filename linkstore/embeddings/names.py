@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from linkstore.core.arguments import require, require_having
 from linkstore.embeddings.encoder import AbsentEncoder, Encoder
-from linkstore.embeddings.onnx import BgeSmall, MiniLM
+from linkstore.embeddings.onnx import BgeSmall, MiniLM, Multilingual
 from linkstore.embeddings.wordllama import WordLlama
 from linkstore.errors import EmbeddingError, MissingExtraError
 
@@ -53,6 +53,8 @@ _BUILT_IN: Final[Mapping[str, Callable[[], Encoder]]] = {
     "bge-small-en-v1.5-int8": BgeSmall,
     "minilm": MiniLM,
     "minilm-l6-v2-int8": MiniLM,
+    "multilingual": Multilingual,
+    "use-multilingual-3-int8": Multilingual,
     "wordllama": WordLlama,
     "wordllama-256": WordLlama,
 }
@@ -125,8 +127,8 @@ def get_embedding(name: str) -> Embeddings:
     """Make an embedding from its name.
 
     Args:
-        name: ``"wordllama"``, ``"minilm"`` (extra ``minilm``), ``"bge-small"`` or ``"bge-small:PATH"`` of its
-            weights (extra ``bge``), ``"openai:MODEL"`` or ``"openai:MODEL/DIMENSION"`` (extra ``openai``,
+        name: ``"wordllama"``, ``"minilm"`` (extra ``minilm``), ``"multilingual"`` (extra ``multilingual``),
+            ``"bge-small"`` or ``"bge-small:PATH"`` of its weights (extra ``bge``), ``"openai:MODEL"`` or ``"openai:MODEL/DIMENSION"`` (extra ``openai``,
             needs ``OPENAI_API_KEY`` and the network), or what :func:`name_embedding` gave for one of these.
 
     Raises:
@@ -141,7 +143,7 @@ def get_embedding(name: str) -> Embeddings:
     if name.startswith(_OPENAI) and name != _OPENAI:
         return _make_openai_embedding(name)
     raise EmbeddingError(
-        f"unknown embedding {name!r}; use wordllama, minilm, bge-small or openai:MODEL,"
+        f"unknown embedding {name!r}; use wordllama, minilm, multilingual, bge-small or openai:MODEL,"
         " or pass a LangChain Embeddings object"
     )
 
