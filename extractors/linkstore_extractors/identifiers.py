@@ -1,8 +1,10 @@
-"""Identifiers of works, such as DOIs: their spellings, and one tag for each.
+"""Identifiers of works, laws, judgments, trials and codes, such as DOIs: their spellings, and one tag for each.
 
 A rule is a row in :data:`IDENTIFIERS`; a new kind of identifier is a new row. All patterns are linear:
 what repeats is bounded. The spellings follow the DOI Handbook and Crossref's advice on matching DOIs,
-arXiv's identifier scheme, ISO 2108 (ISBN), the CVE, CWE and GHSA rules, and the IETF's document names.
+arXiv's identifier scheme, ISO 2108 (ISBN), ISO 3297 (ISSN), the CVE, CWE and GHSA rules, the IETF's document
+names, the EU's Interinstitutional Style Guide and its ECLI, the Bluebook, and the rules of each registry and code.
+What is a number to everybody else counts only behind its name: "ICD-10 I21.9", but not "room I21.9".
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ _LIST: Final = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _NUMBER: Final = re.compile(r"\d+")
+_JOINT: Final = re.compile(r"(?<=\.)\s|(?<=\d),(?=\d{3})")
+_HYPHENS: Final = dict.fromkeys(range(0x2010, 0x2014), "-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +153,36 @@ def _normalise_draft(match: re.Match[str]) -> str | None:
     return f"draft:{name}" if is_draft else None
 
 
+def _normalise_act(match: re.Match[str]) -> str | None:
+    """Return the tag of an act of the EU, or None if neither ``(EU)`` nor ``/EC`` and the like says that it is one."""
+    kind = next(kind for kind, words in _ACTS.items() if match["kind"].lower() in words.split("|"))
+    return f"eu-{kind}:{match['number']}" if match["before"] or match["behind"] else None
+
+
+def _normalise_section(match: re.Match[str]) -> str:
+    """Return the tag of a section of a law, whose name is written in one of several languages."""
+    law = match["law"].lower().replace("-", "")
+    return f"law:{'gdpr' if law in _GDPR else law} {match['section'].lower()}"
+
+
+def _normalise_checked(match: re.Match[str]) -> str | None:
+    """Return the tag of an ISSN, a CAS number or an ORCID, or None if its check digit is wrong."""
+    name, number = next((name, number) for name, number in match.groupdict().items() if number)
+    *digits, last = number.replace("-", "").upper()
+    check = 10 if last == "X" else int(last)
+    weighted = sum(int(digit) * weight for weight, digit in enumerate(reversed(digits), 1 + (name == "issn")))
+    doubled = sum(int(digit) * 2**power for power, digit in enumerate(reversed(digits), 1))  # ISO 7064
+    right = {"issn": -weighted % 11, "cas": weighted % 10, "orcid": (12 - doubled % 11) % 11}[name]
+    return f"{name}:{number.lower()}" if check == right else None
+
+
+def _join_groups(name: str) -> Callable[[re.Match[str]], str]:
+    """Return what makes a tag of a name and the groups of a match, without spaces after dots and commas in numbers."""
+    return lambda match: f"{name}:" + " ".join(
+        _JOINT.sub("", group.lower()).translate(_HYPHENS) for group in match.groups() if group
+    )
+
+
 def _make_rule(
     name: str,
     pattern: str,
@@ -175,6 +209,66 @@ def _make_series(name: str, separator: str, digits: int, *, exact_case: bool = F
     pattern = rf"(?<![\w.]){name}{separator}0{{0,6}}(\d{{1,{digits}}})(?![\w])"
     return _make_rule(name.lower(), pattern, prefix=f"{name}-", exact_case=exact_case)
 
+
+_ACTS: Final = {
+    "regulation": "regulation|verordnung|règlement|reglamento|regolamento|regulamento|verordening|rozporządzenie",
+    "directive": "directive|richtlinie|directiva|direttiva|diretiva|richtlijn|dyrektywa|direktiv",
+    "decision": "decision|beschluss|décision|decisión|decisione|decisão|besluit|decyzja",
+}
+"""The kinds of act of the EU, by their names in several languages."""
+_EU: Final = "(?:EU|UE|EC|CE|EG|EEC|CEE|EWG|WE|JHA|Euratom)"
+_GDPR: Final = ("gdpr", "dsgvo", "rgpd", "avg")
+_LAWS: Final = (
+    "GDPR|DS-?GVO|RGPD|AVG|BGB|StGB|GG|ZPO|StPO|HGB|AktG|GmbHG|InsO|AO|EStG|UStG|SGB\\s[IVX]{1,4}|VwGO|VwVfG|UrhG|UWG"
+    "|GWB|BDSG|TKG|BetrVG|KSchG|BauGB|StVO|StVG|OWiG|FamFG|GVG|AufenthG|AsylG|EGBGB|ABGB|EMRK|TFEU|AEUV|TFUE|ECHR"
+)
+_DOCKETS: Final = "ZR|ZB|ZA|StR|ARs|KZR|KVR|AZR|AZB|ABR|BvR|BvL|BvF|BvE|BvQ|EnVR"
+_NUMBERED: Final = (
+    ("ecli", ("ecli:",), r"ECLI:([A-Z]{2}:[A-Z0-9]{1,10}:(?:19|20)\d\d:[A-Z0-9.]{0,24}[A-Z0-9])"),
+    ("celex", ("celex",), r"CELEX:?\s?(\d{5}[A-Z]{1,2}\d{4})"),
+    (
+        "cjeu",
+        ("-", "\u2011", "\u2013"),
+        r"(?:Cases?|Rs\.|Rechtssachen?|[Aa]ffaires?|[Aa]suntos?|[Cc]aus[ae]|[Pp]rocesso|[Zz]aak|[Ss]ag|[Mm]ål)"
+        r"\s([CTF][-\u2010-\u2013]\d{1,4}/\d\d)",
+    ),
+    ("ncn", ("] ",), r"(?<!\])\[((?:19|20)\d\d)\]\s(UK[A-Z]{2}|EWCA\s(?:Civ|Crim)|EWHC|HCA|SCC|IESC|CSIH)\s(\d{1,4})"),
+    ("docket", ("/",), rf"((?:[IVX]{{1,5}}|[1-9]\d?)[a-z]?\s(?:{_DOCKETS})\s\d{{1,5}}/\d\d)"),
+    ("reports", (", ",), r"(BGHZ|BGHSt|BVerfGE|BVerwGE|BAGE|BSGE|BFHE|RGZ)\s(\d{1,3}),\s(\d{1,4})"),
+    (
+        "us-case",
+        ("u.s.", "u. s.", " f."),
+        r"(\d{1,3})\s(U\.\s?S\.|F\.\s?(?:[23]d|4th)|F\.\s?Supp\.(?:\s?[23]d)?)\s(\d{1,4})",
+    ),
+    ("usc", ("u.s.c", "usc", "u. s. c"), r"(\d\d?)\s(?:U\.\s?S\.\s?C\.(?:A\.)?|USC)\s(?:§§?\s?)?(\d{1,5}[a-z]{0,3})"),
+    ("cfr", ("cfr", "c.f.r"), r"(\d\d?)\s(?:C\.F\.R\.|CFR)\s(?:[Pp]art\s|§§?\s?)?(\d{1,4}(?:\.\d{1,4})?)"),
+    ("us-law", ("pub",), r"Pub(?:\.\sL\.|lic\sLaw)\s(?:No\.\s)?(\d{2,3}-\d{1,4})"),
+    ("us-patent", ("pat",), r"(?:U\.?S\.?\s)?Pat(?:ent|\.)\s(?:No\.\s|US\s)?(\d{1,2},\d{3},\d{3})"),
+    ("ep-patent", ("ep",), r"EP\s?(\d{7})(?:\s[AB]\d)?"),
+    ("wo-patent", ("wo",), r"WO\s?((?:19|20)\d\d/\d{5,6})(?:\s[AB]\d)?"),
+    ("ieee", ("ieee",), r"IEEE\s(?:Std\.?\s)?(754|802\.\d\d?[a-z]{0,2}|\d{3,4}(?=-(?:19|20)\d\d))(?:-\d{4})?"),
+    (
+        "trial",
+        ("nct", "isrctn", "actrn", "chictr", "drks", "umin", "crd4"),
+        r"(NCT\d{8}|ISRCTN\d{8}|ACTRN\d{14}|CHICTR\d{10}|DRKS\d{8}|UMIN\d{9}|CRD4\d{10,11})",
+    ),
+    ("eudract", ("eudract",), r"EudraCT(?:\s(?:No\.?|number|Nr\.?))?:?\s?(20\d\d-\d{6}-\d\d)"),
+    (
+        "icd",
+        ("icd-",),
+        r"ICD-(10(?=\D)|11)(?:-[A-Z]{2,3})?(?:[\s-]code)?:?\s"
+        r"([A-Z]\d[0-9AB](?:\.\d{1,4}[A-Z]?)?|[1-9A-Z][A-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,3})?)",
+    ),
+    ("loinc", ("loinc",), r"LOINC(?:\scode)?:?\s(\d{1,5}-\d)"),
+    ("snomed", ("snomed",), r"SNOMED(?:[\s-]CT)?(?:\s(?:code|ID|concept))?:?\s(\d{6,18})"),
+    ("atc", ("atc",), r"ATC(?:[\s-]code)?:?\s([A-V]\d\d[A-Z]{2}\d\d)"),
+    ("meddra", ("meddra",), r"MedDRA(?:\s(?:code|PT))?:?\s(1\d{7})"),
+    ("omim", ("omim",), r"OMIM:?\s[#*+]?([1-6]\d{5})"),
+    ("hgnc", ("hgnc:",), r"HGNC:(\d{1,5})"),
+    ("uniprot", ("uniprot",), r"UniProt(?:KB)?:?\s([OPQ]\d[A-Z0-9]{3}\d|[A-NR-Z]\d[A-Z][A-Z0-9]{2}\d)"),
+)
+"""Numbers that are written in one way: the kind, hints, and a pattern whose groups make the tag."""
+_ANY_CASE: Final = frozenset({"ecli", "trial", "eudract"})
 
 _DASH: Final = "[- \u00a0\u2010-\u2015\u2212]"
 
@@ -249,6 +343,40 @@ IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
         r"(?:-(?P<version>\d\d))?(?![\w-])",
         hints=("draft-",),
         normalise=_normalise_draft,
+    ),
+    _make_series("STD", r"\s", 2, exact_case=True),
+    _make_rule(
+        "eu-act",
+        rf"(?<![\w])(?P<kind>{'|'.join(_ACTS.values())})s?\s(?P<before>\({_EU}\)\s)?"
+        rf"(?:(?:no|nr|n°|nº)\.?\s?)?(?P<number>\d{{1,4}}/\d{{1,4}})(?P<behind>/{_EU})?(?![\w/])",
+        hints=tuple("|".join(_ACTS.values()).split("|")),
+        normalise=_normalise_act,
+    ),
+    _make_rule(
+        "law",
+        r"(?<![\w])(?:§§?|[Aa]rt(?:\.|icles?|ikel|ículo|igo|icolo))[\s\u00a0]?(?P<section>\d{1,4}[a-z]?)(?:\(\w{1,3}\))*"
+        r"(?:,?\s(?:ff?\.|(?:Abs|Nr|Alt|Rn|S|Satz|Absatz|Nummer)\.?\s?\d{1,3}[a-z]?|lit\.?\s[a-z]\b)){0,5}"
+        rf"\s(?:of\sthe\s|du\s|del\s|da\s|der\s|des\s)?(?P<law>{_LAWS})(?![\w])",
+        hints=("§", "art"),
+        normalise=_normalise_section,
+        exact_case=True,
+    ),
+    _make_rule(
+        "checked",
+        r"(?<![\w])(?:issn:?\s(?P<issn>\d{4}-\d{3}[\dX])|cas(?:\s(?:no\.?|nr\.?|rn|number))?:?\s(?P<cas>\d{2,7}-\d\d-\d)"
+        r"|(?:https?://)?orcid(?:\.org/|:?\s)(?P<orcid>\d{4}-\d{4}-\d{4}-\d{3}[\dX]))(?![\w-])",
+        hints=("issn", "cas", "orcid"),
+        normalise=_normalise_checked,
+    ),
+    *(
+        _make_rule(
+            name,
+            rf"(?<![\w.:]){pattern}(?![\w])",
+            hints=hints,
+            normalise=_join_groups(name),
+            exact_case=name not in _ANY_CASE,
+        )
+        for name, hints, pattern in _NUMBERED
     ),
 )
 """The kinds of identifier, one row each."""
