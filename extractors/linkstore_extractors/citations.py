@@ -48,7 +48,7 @@ _LOOSE_HEADINGS: Final = frozenset(
     |literatura|przypisy|文献|脚注|注釈|注释|註釋|각주""".replace("\n    ", "").split("|")
 )
 """Headings that sections of prose have too: an entry below them counts if it looks like one."""
-_HEADING: Final = re.compile(r"^[ \t]{0,3}[#*\d. \t]{0,12}([^\W\d_][^\n#*:：]{1,40}+)[:：#* \t]{0,8}$", re.MULTILINE)
+_HEADING: Final = re.compile(r"\n[ \t]{0,3}[#*\d. \t]{0,12}([^\W\d_][^\n#*:：]{1,40}+)[:：#* \t]{0,8}(?=\n|\r|\Z)")
 _NEXT_HEADING: Final = re.compile(
     r"^(?:\#{1,6}[ \t]{1,3}\S.*|[ \t]{0,3}(?:\d{1,2}\.?[ \t]{1,3})?"
     r"(?:appendix|appendices|copyright|acknowledge?ments?|author information|see also|external links)"
@@ -73,7 +73,7 @@ _QUOTED: Final = re.compile(
 _AFTER_YEAR: Final = re.compile(rf"(?:\({_DATE}\)[.:,]?|\b{_DATE}[.:,])\s{{1,3}}([^\s].{{0,300}})", re.DOTALL)
 _AUTHORS: Final = re.compile(
     r"(?:[^\W\d_][\w'\u2019-]{1,30},?\s(?:[^\W\d_a-z]\.[\s-]?){1,3}"
-    r"(?::\s?|[,;&]\s{0,2}|(?:and|und|et|y|e|en|och|og|i|и)\s){0,2}){1,8}"
+    r"(?::\s?|[,;&]\s{0,2}|(?:and|und|et(?!\sal)|y|e|en|och|og|i|и)\s){0,2}){1,8}(?:et\sal\.?\s)?"
 )
 """Surnames, each with its initials behind it."""
 _MEDIUM: Final = re.compile(r"\s?\[(?:[A-Z]|[A-Z]{2}/OL)\]$")
@@ -145,13 +145,13 @@ def find_references(text: str) -> ReferenceList:
     nothing = ReferenceList(start=len(text), end=len(text))
     headings = [
         (match, name in _LOOSE_HEADINGS)
-        for match in _HEADING.finditer(text)
+        for match in _HEADING.finditer("\n" + text)  # so it begins where the line does in the text
         if (name := fold(match[1])) in _HEADINGS or name in _LOOSE_HEADINGS
     ]
     for heading, loose in reversed(headings[-LAST_HEADINGS:]):
-        following = _NEXT_HEADING.search(text, heading.end() + 1)
+        following = _NEXT_HEADING.search(text, heading.end())
         end = following.start() if following else len(text)
-        entries = tuple(_read_entries(text[heading.end() : end]))
+        entries = tuple(_read_entries(text[heading.end() - 1 : end]))
         if entries := tuple(filter(_is_work, entries)) if loose else entries:
             return ReferenceList(start=heading.start(), end=end, entries=entries)
     if "[^" not in text:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from ahocorasick_rs import AhoCorasick
+
 _LIST: Final = re.compile(
     r"(?<![\w.])(RFC|PEP)s\s(\d{1,5}(?:(?:,\s?|,?\s(?:and|or|&)\s)\d{1,5}){0,30})(?![\w])",
     re.ASCII | re.IGNORECASE,
@@ -70,7 +72,8 @@ def find_identifiers(text: str) -> list[IdentifierMention]:
     """Return all identifiers in a text, in order. Of overlapping ones the first counts, then the longest."""
     lowered = text.lower()
     mentions: list[IdentifierMention] = []
-    for at in dict.fromkeys([at for hint, at in _HINTS if hint in lowered]):
+    hints = {place for place, *_ in _HINT_SEARCH.find_matches_as_indexes(lowered, overlapping=True)}
+    for at in {_HINTS[place][1] for place in hints}:
         mentions.extend(_find_mentions(IDENTIFIERS[at], text))
     mentions.extend(_find_in_lists(text, lowered))
     kept: list[IdentifierMention] = []
@@ -228,40 +231,40 @@ _NUMBERED: Final = (
     ("celex", ("celex",), r"CELEX:?\s?(\d{5}[A-Z]{1,2}\d{4})"),
     (
         "cjeu",
-        ("-", "\u2011", "\u2013"),
+        ("/",),
         r"(?:Cases?|Rs\.|Rechtssachen?|[Aa]ffaires?|[Aa]suntos?|[Cc]aus[ae]|[Pp]rocesso|[Zz]aak|[Ss]ag|[Mm]ål)"
         r"\s([CTF][-\u2010-\u2013]\d{1,4}/\d\d)",
     ),
-    ("ncn", ("] ",), r"(?<!\])\[((?:19|20)\d\d)\]\s(UK[A-Z]{2}|EWCA\s(?:Civ|Crim)|EWHC|HCA|SCC|IESC|CSIH)\s(\d{1,4})"),
+    ("ncn", ("] uk", "] ew", "] hca", "] scc", "] iesc", "] csih"), r"(?<!\])\[((?:19|20)\d\d)\]\s(UK[A-Z]{2}|EWCA\s(?:Civ|Crim)|EWHC|HCA|SCC|IESC|CSIH)\s(\d{1,4})"),
     ("docket", ("/",), rf"((?:[IVX]{{1,5}}|[1-9]\d?)[a-z]?\s(?:{_DOCKETS})\s\d{{1,5}}/\d\d)"),
-    ("reports", (", ",), r"(BGHZ|BGHSt|BVerfGE|BVerwGE|BAGE|BSGE|BFHE|RGZ)\s(\d{1,3}),\s(\d{1,4})"),
+    ("reports", ("bghz", "bghst", "bverfge", "bverwge", "bage", "bsge", "bfhe", "rgz"), r"(BGHZ|BGHSt|BVerfGE|BVerwGE|BAGE|BSGE|BFHE|RGZ)\s(\d{1,3}),\s(\d{1,4})"),
     (
         "us-case",
-        ("u.s.", "u. s.", " f."),
+        ("u.s. ", "u. s. ", "f.2d", "f.3d", "f. 2d", "f. 3d", "4th", "supp."),
         r"(\d{1,3})\s(U\.\s?S\.|F\.\s?(?:[23]d|4th)|F\.\s?Supp\.(?:\s?[23]d)?)\s(\d{1,4})",
     ),
-    ("usc", ("u.s.c", "usc", "u. s. c"), r"(\d\d?)\s(?:U\.\s?S\.\s?C\.(?:A\.)?|USC)\s(?:§§?\s?)?(\d{1,5}[a-z]{0,3})"),
+    ("usc", ("u.s.c", " usc ", "u. s. c"), r"(\d\d?)\s(?:U\.\s?S\.\s?C\.(?:A\.)?|USC)\s(?:§§?\s?)?(\d{1,5}[a-z]{0,3})"),
     ("cfr", ("cfr", "c.f.r"), r"(\d\d?)\s(?:C\.F\.R\.|CFR)\s(?:[Pp]art\s|§§?\s?)?(\d{1,4}(?:\.\d{1,4})?)"),
-    ("us-law", ("pub",), r"Pub(?:\.\sL\.|lic\sLaw)\s(?:No\.\s)?(\d{2,3}-\d{1,4})"),
-    ("us-patent", ("pat",), r"(?:U\.?S\.?\s)?Pat(?:ent|\.)\s(?:No\.\s|US\s)?(\d{1,2},\d{3},\d{3})"),
-    ("ep-patent", ("ep",), r"EP\s?(\d{7})(?:\s[AB]\d)?"),
-    ("wo-patent", ("wo",), r"WO\s?((?:19|20)\d\d/\d{5,6})(?:\s[AB]\d)?"),
+    ("us-law", ("pub. l", "public law"), r"Pub(?:\.\sL\.|lic\sLaw)\s(?:No\.\s)?(\d{2,3}-\d{1,4})"),
+    ("us-patent", ("patent ", "pat. "), r"(?:U\.?S\.?\s)?Pat(?:ent|\.)\s(?:No\.\s|US\s)?(\d{1,2},\d{3},\d{3})"),
+    ("ep-patent", ("ep 1", "ep 2", "ep 3", "ep 4", "ep1", "ep2", "ep3", "ep4"), r"EP\s?([1-4]\d{6})(?:\s[AB]\d)?"),
+    ("wo-patent", ("wo 20", "wo20", "wo 19", "wo19"), r"WO\s?((?:19|20)\d\d/\d{5,6})(?:\s[AB]\d)?"),
     ("ieee", ("ieee",), r"IEEE\s(?:Std\.?\s)?(754|802\.\d\d?[a-z]{0,2}|\d{3,4}(?=-(?:19|20)\d\d))(?:-\d{4})?"),
     (
         "trial",
-        ("nct", "isrctn", "actrn", "chictr", "drks", "umin", "crd4"),
+        ("nct0", "isrctn", "actrn", "chictr", "drks", "umin", "crd4"),
         r"(NCT\d{8}|ISRCTN\d{8}|ACTRN\d{14}|CHICTR\d{10}|DRKS\d{8}|UMIN\d{9}|CRD4\d{10,11})",
     ),
     ("eudract", ("eudract",), r"EudraCT(?:\s(?:No\.?|number|Nr\.?))?:?\s?(20\d\d-\d{6}-\d\d)"),
     (
         "icd",
-        ("icd-",),
+        ("icd-1",),
         r"ICD-(10(?=\D)|11)(?:-[A-Z]{2,3})?(?:[\s-]code)?:?\s"
         r"([A-Z]\d[0-9AB](?:\.\d{1,4}[A-Z]?)?|[1-9A-Z][A-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,3})?)",
     ),
     ("loinc", ("loinc",), r"LOINC(?:\scode)?:?\s(\d{1,5}-\d)"),
     ("snomed", ("snomed",), r"SNOMED(?:[\s-]CT)?(?:\s(?:code|ID|concept))?:?\s(\d{6,18})"),
-    ("atc", ("atc",), r"ATC(?:[\s-]code)?:?\s([A-V]\d\d[A-Z]{2}\d\d)"),
+    ("atc", ("atc ", "atc-", "atc:"), r"ATC(?:[\s-]code)?:?\s([A-V]\d\d[A-Z]{2}\d\d)"),
     ("meddra", ("meddra",), r"MedDRA(?:\s(?:code|PT))?:?\s(1\d{7})"),
     ("omim", ("omim",), r"OMIM:?\s[#*+]?([1-6]\d{5})"),
     ("hgnc", ("hgnc:",), r"HGNC:(\d{1,5})"),
@@ -349,7 +352,7 @@ IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
         "eu-act",
         rf"(?<![\w])(?P<kind>{'|'.join(_ACTS.values())})s?\s(?P<before>\({_EU}\)\s)?"
         rf"(?:(?:no|nr|n°|nº)\.?\s?)?(?P<number>\d{{1,4}}/\d{{1,4}})(?P<behind>/{_EU})?(?![\w/])",
-        hints=tuple("|".join(_ACTS.values()).split("|")),
+        hints=("(eu)", "(ue)", "(ec)", "(ce)", "(eg)", "(we)", "(eec)", "/eu", "/ue", "/ec", "/ce", "/eg", "/we", "/eec", "/jha"),
         normalise=_normalise_act,
     ),
     _make_rule(
@@ -357,7 +360,7 @@ IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
         r"(?<![\w])(?:§§?|[Aa]rt(?:\.|icles?|ikel|ículo|igo|icolo))[\s\u00a0]?(?P<section>\d{1,4}[a-z]?)(?:\(\w{1,3}\))*"
         r"(?:,?\s(?:ff?\.|(?:Abs|Nr|Alt|Rn|S|Satz|Absatz|Nummer)\.?\s?\d{1,3}[a-z]?|lit\.?\s[a-z]\b)){0,5}"
         rf"\s(?:of\sthe\s|du\s|del\s|da\s|der\s|des\s)?(?P<law>{_LAWS})(?![\w])",
-        hints=("§", "art"),
+        hints=("§", "art.", "article", "artikel", "artículo", "artigo", "articolo"),
         normalise=_normalise_section,
         exact_case=True,
     ),
@@ -365,7 +368,7 @@ IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
         "checked",
         r"(?<![\w])(?:issn:?\s(?P<issn>\d{4}-\d{3}[\dX])|cas(?:\s(?:no\.?|nr\.?|rn|number))?:?\s(?P<cas>\d{2,7}-\d\d-\d)"
         r"|(?:https?://)?orcid(?:\.org/|:?\s)(?P<orcid>\d{4}-\d{4}-\d{4}-\d{3}[\dX]))(?![\w-])",
-        hints=("issn", "cas", "orcid"),
+        hints=("issn", "cas ", "cas:", "orcid"),
         normalise=_normalise_checked,
     ),
     *(
@@ -382,6 +385,7 @@ IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
 """The kinds of identifier, one row each."""
 _HINTS: Final = tuple((hint, at) for at, rule in enumerate(IDENTIFIERS) for hint in rule.hints)
 """Each hint, with the place of its rule."""
+_HINT_SEARCH: Final = AhoCorasick([hint for hint, _ in _HINTS])
 
 BY_KEY: Final = {key: rule for rule in IDENTIFIERS for key in (rule.name, *rule.keys)}
 """The rule for each metadata key that declares an identifier."""
