@@ -1,11 +1,11 @@
 """Citations: the works that a document cites, and the work it is itself.
 
-Works are named by identifier (DOI, arXiv, PubMed, ISBN, RFC, PEP, CVE, laws, judgments, trials and the like, see
-:data:`~linkstore_extractors.identifiers.IDENTIFIERS`), or by title where a reference has none. The shapes of a
-reference list that are read, in some twenty languages: entries with a number or another label, cited as ``[12]``,
-``[3, 5-7]``, ``[5]-[7]`` or ``[Vas17]``, entries that begin with an author's name, cited as "Smith et al. (2019)" or
-"(Smith & Jones, 2019)", and footnotes, cited as ``[^4]`` or "note 4". Text that cannot be resolved in the document's
-own list is not a reference.
+Works are named by identifier (DOI, arXiv, PubMed, ISBN, RFC, CVE, laws, judgments, trials and the like, see
+:data:`~linkstore_extractors.identifiers.IDENTIFIERS`), or by title where a reference has none. These shapes of a
+reference list are read, in some twenty languages: entries with a number or another label, cited as ``[12]``,
+``[3, 5-7]``, ``[5]-[7]`` or ``[Vas17]``; entries that begin with an author's name, cited as "Smith et al. (2019)"
+or "(Smith & Jones, 2019)"; and footnotes, cited as ``[^4]`` or "note 4". Text that cannot be resolved in the
+document's own list is not a reference.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
@@ -31,24 +32,16 @@ LAST_HEADINGS: Final = 3
 """Number of headings, from the end, one of which may have the list."""
 FEWEST_TITLE_WORDS: Final = 3
 """Shorter titles ("Introduction") say too little to tell works apart."""
-_HEADINGS: Final = frozenset(
-    """references|references and notes|references cited|bibliography|works cited|literature|literature cited|citations
-    |footnotes|literaturverzeichnis|quellenverzeichnis|références|références bibliographiques|bibliographie
-    |referencias|referencias bibliográficas|bibliografía|riferimenti bibliografici|bibliografia|referências
-    |referências bibliográficas|referenties|literatuurlijst|bibliografie|referenser|litteraturförteckning
-    |källförteckning|referanser|litteraturliste|referencer|lähdeluettelo|hivatkozások|irodalomjegyzék|kaynakça
-    |kaynaklar|βιβλιογραφία|αναφορές|список литературы|список литератури|список использованных источников
-    |библиография|бібліографія|reference list|daftar pustaka|tài liệu tham khảo|المراجع|参考文献|參考文獻|引用文献
-    |参考资料|참고문헌|참고 문헌""".replace("\n    ", "").split("|")
+_TABLE: Final = files("linkstore_extractors").joinpath("headings.txt").read_text(encoding="utf-8")
+_HEADINGS: Final = {
+    heading: kind == "loose"
+    for kind, _, headings in (line.partition(": ") for line in _TABLE.splitlines() if line[0] != "#")
+    for heading in headings.split("|")
+}
+"""Headings of reference lists, folded, and whether sections of prose are called so too."""
+_HEADING: Final = re.compile(
+    r"\n[ \t]{0,3}[#*\d. \t]{0,12}([^\W\d_][^\n#*:\uff1a]{1,40}+)[:\uff1a#* \t]{0,8}(?=\n|\r|\Z)"
 )
-"""Headings of reference lists, folded: what LaTeX's babel and Wikipedia call them."""
-_LOOSE_HEADINGS: Final = frozenset(
-    """notes|endnotes|sources|literatur|quellen|anmerkungen|fussnoten|einzelnachweise|notes et références|fuentes|notas
-    |fonti|note|fontes|literatuur|noten|litteratur|litteratura|källor|noter|литература|література|источники|примечания
-    |literatura|przypisy|文献|脚注|注釈|注释|註釋|각주""".replace("\n    ", "").split("|")
-)
-"""Headings that sections of prose have too: an entry below them counts if it looks like one."""
-_HEADING: Final = re.compile(r"\n[ \t]{0,3}[#*\d. \t]{0,12}([^\W\d_][^\n#*:：]{1,40}+)[:：#* \t]{0,8}(?=\n|\r|\Z)")
 _NEXT_HEADING: Final = re.compile(
     r"^(?:\#{1,6}[ \t]{1,3}\S.*|[ \t]{0,3}(?:\d{1,2}\.?[ \t]{1,3})?"
     r"(?:appendix|appendices|copyright|acknowledge?ments?|author information|see also|external links)"
@@ -73,7 +66,7 @@ _QUOTED: Final = re.compile(
 _AFTER_YEAR: Final = re.compile(rf"(?:\({_DATE}\)[.:,]?|\b{_DATE}[.:,])\s{{1,3}}([^\s].{{0,300}})", re.DOTALL)
 _AUTHORS: Final = re.compile(
     r"(?:[^\W\d_][\w'\u2019-]{1,30},?\s(?:[^\W\d_a-z]\.[\s-]?){1,3}"
-    r"(?::\s?|[,;&]\s{0,2}|(?:and|und|et(?!\sal)|y|e|en|och|og|i|и)\s){0,2}){1,8}(?:et\sal\.?\s)?"
+    r"(?::\s?|[,;&]\s{0,2}|(?:and|und|et(?!\sal)|y|e|en|och|og|i|\u0438)\s){0,2}){1,8}(?:et\sal\.?\s)?"
 )
 """Surnames, each with its initials behind it."""
 _MEDIUM: Final = re.compile(r"\s?\[(?:[A-Z]|[A-Z]{2}/OL)\]$")
@@ -82,12 +75,12 @@ _URL: Final = re.compile(r"[(<]?https?://[^\s)>]{1,500}[)>]?", re.IGNORECASE)
 _SURNAME: Final = re.compile(r"[^\W\d_][\w'\u2019-]{1,40}")
 _LABELS: Final = re.compile(
     r"(?<![a-zA-Z\d_\])])\\?\[\^?([\w+.-]{1,20}(?:\s?[,;\u2013-]\s?\d{1,4}){0,30}(?:\]\s?[\u2013-]\s?\[\d{1,4})?)\\?\](?![(:a-zA-Z\d_])"
-    r"|\b(?:notes?|footnotes?|Anm\.|Anmerkung|Fu\u00dfnote|nota|noot|прим\.)\s(\d{1,3})\b",
+    r"|\b(?:notes?|footnotes?|Anm\.|Anmerkung|Fu\u00dfnote|nota|noot|\u043f\u0440\u0438\u043c\.)\s(\d{1,3})\b",
     re.IGNORECASE,
 )
 _NAMES: Final = re.compile(
     r"\b([^\W\d_a-z](?:[\w-]|['\u2019](?!s\b)){1,40})"
-    r"(?:\s(?:et\sal\.?|u\.\s?a\.|(?:and|&|und|et|y|e|en|och|og|i|и)\s[^\W\d_a-z][\w'\u2019-]{1,40}))?"
+    r"(?:\s(?:et\sal\.?|u\.\s?a\.|(?:and|&|und|et|y|e|en|och|og|i|\u0438)\s[^\W\d_a-z][\w'\u2019-]{1,40}))?"
     rf"(?:['\u2019]s)?,?\s[(\[]?({_DATE})(?!\w)"
 )
 _AFTER_IDENTIFIER: Final = re.compile(r"\s{0,3}(?:$|[:|\u2013\u2014]|-{1,3}\s|\.\s)")
@@ -139,14 +132,14 @@ class ReferenceList:
 def find_references(text: str) -> ReferenceList:
     """Find the last reference list of a text that has entries, or its footnotes.
 
-    Below headings that sections of prose have too, and in footnotes, an entry counts if it has a year or an identifier,
-    and a title in quotes or authors with initials.
+    Below headings that sections of prose have too, and in footnotes, an entry counts if it has a year or an
+    identifier, and a title in quotes or authors with initials.
     """
     nothing = ReferenceList(start=len(text), end=len(text))
     headings = [
-        (match, name in _LOOSE_HEADINGS)
+        (match, loose)
         for match in _HEADING.finditer("\n" + text)  # so it begins where the line does in the text
-        if (name := fold(match[1])) in _HEADINGS or name in _LOOSE_HEADINGS
+        if (loose := _HEADINGS.get(fold(match[1]))) is not None
     ]
     for heading, loose in reversed(headings[-LAST_HEADINGS:]):
         following = _NEXT_HEADING.search(text, heading.end())
@@ -193,7 +186,7 @@ def find_cited(references: ReferenceList, text: str) -> Iterator[tuple[int, Refe
 
 
 def _expand_labels(labels: str) -> Iterator[str]:
-    """Yield 3, 5, 6, 7 for "3, 5-7" and "Vas17" for itself. A range of more than 50 is taken for its ends only."""
+    """Yield 3, 5, 6, 7 for "3, 5-7", and "vas17" for "Vas17". A range of more than 50 is taken for its ends."""
     for part in re.split(r"\s?[,;]\s?", labels):
         match = _RANGE.fullmatch(part)
         if match is None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -179,11 +181,10 @@ def _normalise_checked(match: re.Match[str]) -> str | None:
     return f"{name}:{number.lower()}" if check == right else None
 
 
-def _join_groups(name: str) -> Callable[[re.Match[str]], str]:
-    """Return what makes a tag of a name and the groups of a match, without spaces after dots and commas in numbers."""
-    return lambda match: f"{name}:" + " ".join(
-        _JOINT.sub("", group.lower()).translate(_HYPHENS) for group in match.groups() if group
-    )
+def _join_groups(name: str, match: re.Match[str]) -> str:
+    """Make a tag of a name and the groups of a match, without spaces after dots and commas in numbers."""
+    groups = (_JOINT.sub("", group.lower()).translate(_HYPHENS) for group in match.groups() if group)
+    return f"{name}:{' '.join(groups)}"
 
 
 def _make_rule(
@@ -207,6 +208,17 @@ def _make_rule(
     )
 
 
+def _read_official_rules() -> Iterator[IdentifierRule]:
+    """Yield the rules of ``official.txt`` beside this module, which says how they are written."""
+    table = files("linkstore_extractors").joinpath("official.txt").read_text(encoding="utf-8")
+    for line in table.splitlines():
+        if not line.startswith("#"):
+            name, hints, pattern = line.split("\t")
+            whole = rf"(?<![\w.:]){pattern}(?![\w])"
+            normalise = partial(_join_groups, name)
+            yield _make_rule(name, whole, hints=tuple(hints.split(";")), normalise=normalise, exact_case=True)
+
+
 def _make_series(name: str, separator: str, digits: int, *, exact_case: bool = False) -> IdentifierRule:
     """Make a rule for a series of numbered documents, such as RFCs. Leading zeros count for nothing."""
     pattern = rf"(?<![\w.]){name}{separator}0{{0,6}}(\d{{1,{digits}}})(?![\w])"
@@ -225,54 +237,6 @@ _LAWS: Final = (
     "GDPR|DS-?GVO|RGPD|AVG|BGB|StGB|GG|ZPO|StPO|HGB|AktG|GmbHG|InsO|AO|EStG|UStG|SGB\\s[IVX]{1,4}|VwGO|VwVfG|UrhG|UWG"
     "|GWB|BDSG|TKG|BetrVG|KSchG|BauGB|StVO|StVG|OWiG|FamFG|GVG|AufenthG|AsylG|EGBGB|ABGB|EMRK|TFEU|AEUV|TFUE|ECHR"
 )
-_DOCKETS: Final = "ZR|ZB|ZA|StR|ARs|KZR|KVR|AZR|AZB|ABR|BvR|BvL|BvF|BvE|BvQ|EnVR"
-_NUMBERED: Final = (
-    ("ecli", ("ecli:",), r"ECLI:([A-Z]{2}:[A-Z0-9]{1,10}:(?:19|20)\d\d:[A-Z0-9.]{0,24}[A-Z0-9])"),
-    ("celex", ("celex",), r"CELEX:?\s?(\d{5}[A-Z]{1,2}\d{4})"),
-    (
-        "cjeu",
-        ("/",),
-        r"(?:Cases?|Rs\.|Rechtssachen?|[Aa]ffaires?|[Aa]suntos?|[Cc]aus[ae]|[Pp]rocesso|[Zz]aak|[Ss]ag|[Mm]ål)"
-        r"\s([CTF][-\u2010-\u2013]\d{1,4}/\d\d)",
-    ),
-    ("ncn", ("] uk", "] ew", "] hca", "] scc", "] iesc", "] csih"), r"(?<!\])\[((?:19|20)\d\d)\]\s(UK[A-Z]{2}|EWCA\s(?:Civ|Crim)|EWHC|HCA|SCC|IESC|CSIH)\s(\d{1,4})"),
-    ("docket", ("/",), rf"((?:[IVX]{{1,5}}|[1-9]\d?)[a-z]?\s(?:{_DOCKETS})\s\d{{1,5}}/\d\d)"),
-    ("reports", ("bghz", "bghst", "bverfge", "bverwge", "bage", "bsge", "bfhe", "rgz"), r"(BGHZ|BGHSt|BVerfGE|BVerwGE|BAGE|BSGE|BFHE|RGZ)\s(\d{1,3}),\s(\d{1,4})"),
-    (
-        "us-case",
-        ("u.s. ", "u. s. ", "f.2d", "f.3d", "f. 2d", "f. 3d", "4th", "supp."),
-        r"(\d{1,3})\s(U\.\s?S\.|F\.\s?(?:[23]d|4th)|F\.\s?Supp\.(?:\s?[23]d)?)\s(\d{1,4})",
-    ),
-    ("usc", ("u.s.c", " usc ", "u. s. c"), r"(\d\d?)\s(?:U\.\s?S\.\s?C\.(?:A\.)?|USC)\s(?:§§?\s?)?(\d{1,5}[a-z]{0,3})"),
-    ("cfr", ("cfr", "c.f.r"), r"(\d\d?)\s(?:C\.F\.R\.|CFR)\s(?:[Pp]art\s|§§?\s?)?(\d{1,4}(?:\.\d{1,4})?)"),
-    ("us-law", ("pub. l", "public law"), r"Pub(?:\.\sL\.|lic\sLaw)\s(?:No\.\s)?(\d{2,3}-\d{1,4})"),
-    ("us-patent", ("patent ", "pat. "), r"(?:U\.?S\.?\s)?Pat(?:ent|\.)\s(?:No\.\s|US\s)?(\d{1,2},\d{3},\d{3})"),
-    ("ep-patent", ("ep 1", "ep 2", "ep 3", "ep 4", "ep1", "ep2", "ep3", "ep4"), r"EP\s?([1-4]\d{6})(?:\s[AB]\d)?"),
-    ("wo-patent", ("wo 20", "wo20", "wo 19", "wo19"), r"WO\s?((?:19|20)\d\d/\d{5,6})(?:\s[AB]\d)?"),
-    ("ieee", ("ieee",), r"IEEE\s(?:Std\.?\s)?(754|802\.\d\d?[a-z]{0,2}|\d{3,4}(?=-(?:19|20)\d\d))(?:-\d{4})?"),
-    (
-        "trial",
-        ("nct0", "isrctn", "actrn", "chictr", "drks", "umin", "crd4"),
-        r"(NCT\d{8}|ISRCTN\d{8}|ACTRN\d{14}|CHICTR\d{10}|DRKS\d{8}|UMIN\d{9}|CRD4\d{10,11})",
-    ),
-    ("eudract", ("eudract",), r"EudraCT(?:\s(?:No\.?|number|Nr\.?))?:?\s?(20\d\d-\d{6}-\d\d)"),
-    (
-        "icd",
-        ("icd-1",),
-        r"ICD-(10(?=\D)|11)(?:-[A-Z]{2,3})?(?:[\s-]code)?:?\s"
-        r"([A-Z]\d[0-9AB](?:\.\d{1,4}[A-Z]?)?|[1-9A-Z][A-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,3})?)",
-    ),
-    ("loinc", ("loinc",), r"LOINC(?:\scode)?:?\s(\d{1,5}-\d)"),
-    ("snomed", ("snomed",), r"SNOMED(?:[\s-]CT)?(?:\s(?:code|ID|concept))?:?\s(\d{6,18})"),
-    ("atc", ("atc ", "atc-", "atc:"), r"ATC(?:[\s-]code)?:?\s([A-V]\d\d[A-Z]{2}\d\d)"),
-    ("meddra", ("meddra",), r"MedDRA(?:\s(?:code|PT))?:?\s(1\d{7})"),
-    ("omim", ("omim",), r"OMIM:?\s[#*+]?([1-6]\d{5})"),
-    ("hgnc", ("hgnc:",), r"HGNC:(\d{1,5})"),
-    ("uniprot", ("uniprot",), r"UniProt(?:KB)?:?\s([OPQ]\d[A-Z0-9]{3}\d|[A-NR-Z]\d[A-Z][A-Z0-9]{2}\d)"),
-)
-"""Numbers that are written in one way: the kind, hints, and a pattern whose groups make the tag."""
-_ANY_CASE: Final = frozenset({"ecli", "trial", "eudract"})
-
 _DASH: Final = "[- \u00a0\u2010-\u2015\u2212]"
 
 IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
@@ -352,7 +316,23 @@ IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
         "eu-act",
         rf"(?<![\w])(?P<kind>{'|'.join(_ACTS.values())})s?\s(?P<before>\({_EU}\)\s)?"
         rf"(?:(?:no|nr|n°|nº)\.?\s?)?(?P<number>\d{{1,4}}/\d{{1,4}})(?P<behind>/{_EU})?(?![\w/])",
-        hints=("(eu)", "(ue)", "(ec)", "(ce)", "(eg)", "(we)", "(eec)", "/eu", "/ue", "/ec", "/ce", "/eg", "/we", "/eec", "/jha"),
+        hints=(
+            "(eu)",
+            "(ue)",
+            "(ec)",
+            "(ce)",
+            "(eg)",
+            "(we)",
+            "(eec)",
+            "/eu",
+            "/ue",
+            "/ec",
+            "/ce",
+            "/eg",
+            "/we",
+            "/eec",
+            "/jha",
+        ),
         normalise=_normalise_act,
     ),
     _make_rule(
@@ -371,16 +351,7 @@ IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
         hints=("issn", "cas ", "cas:", "orcid"),
         normalise=_normalise_checked,
     ),
-    *(
-        _make_rule(
-            name,
-            rf"(?<![\w.:]){pattern}(?![\w])",
-            hints=hints,
-            normalise=_join_groups(name),
-            exact_case=name not in _ANY_CASE,
-        )
-        for name, hints, pattern in _NUMBERED
-    ),
+    *_read_official_rules(),
 )
 """The kinds of identifier, one row each."""
 _HINTS: Final = tuple((hint, at) for at, rule in enumerate(IDENTIFIERS) for hint in rule.hints)

