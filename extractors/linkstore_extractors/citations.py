@@ -1,11 +1,11 @@
 """Citations: the works that a document cites, and the work it is itself.
 
-Works are named by identifier (DOI, arXiv, PubMed, ISBN, RFC, CVE, laws, judgments, trials and the like, see
-:data:`~linkstore_extractors.identifiers.IDENTIFIERS`), or by title where a reference has none. These shapes of a
-reference list are read, in some twenty languages: entries with a number or another label, cited as ``[12]``,
-``[3, 5-7]``, ``[5]-[7]`` or ``[Vas17]``; entries that begin with an author's name, cited as "Smith et al. (2019)"
-or "(Smith & Jones, 2019)"; and footnotes, cited as ``[^4]`` or "note 4". Text that cannot be resolved in the
-document's own list is not a reference.
+Works are named by identifier (DOI, ISBN, RFC, CVE, laws, judgments, trials and the like, see
+:data:`~linkstore_extractors.identifiers.IDENTIFIERS`), or by title where a reference has none. These shapes
+of a reference list are read, in some twenty languages: entries with a number or another label, cited as
+``[12]``, ``[3, 5-7]``, ``[5]-[7]`` or ``[Vas17]``; entries that begin with an author's name, cited as "Smith
+et al. (2019)" or "(Smith & Jones, 2019)"; and footnotes, cited as ``[^4]`` or "note 4". Text that cannot be
+resolved in the document's own list is not a reference.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def find_cited(references: ReferenceList, text: str) -> Iterator[tuple[int, Refe
 
 
 def _expand_labels(labels: str) -> Iterator[str]:
-    """Yield 3, 5, 6, 7 for "3, 5-7", and "vas17" for "Vas17". A range of more than 50 is taken for its ends."""
+    """Yield 3, 5, 6, 7 for "3, 5-7", "vas17" for "Vas17", and the ends of a range of more than 50."""
     for part in re.split(r"\s?[,;]\s?", labels):
         match = _RANGE.fullmatch(part)
         if match is None:
@@ -218,7 +218,7 @@ def _read_entries(text: str) -> Iterator[Reference]:
 def _read_labelled_entries(text: str, label: re.Pattern[str] = _LABELLED) -> Iterator[Reference]:
     starts = list(islice(label.finditer(text), MAX_ENTRIES))
     ends = [match.start() for match in starts[1:]]
-    for match, end in zip(starts, [*ends, len(text)], strict=True):
+    for match, end in zip(starts, [*ends, len(text)], strict=False):
         body = text[match.end() : min(end, match.end() + MAX_ENTRY)]
         yield _make_reference(_BREAK.split(body, maxsplit=1)[0], match[1] or match[2])
 

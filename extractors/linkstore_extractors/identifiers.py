@@ -1,10 +1,10 @@
-"""Identifiers of works, laws, judgments, trials and codes, such as DOIs: their spellings, and one tag for each.
+"""Identifiers of works, laws, judgments, trials and codes: their spellings, and one tag for each.
 
 A rule is a row in :data:`IDENTIFIERS`; a new kind of identifier is a new row. All patterns are linear:
 what repeats is bounded. The spellings follow the DOI Handbook and Crossref's advice on matching DOIs,
 arXiv's identifier scheme, ISO 2108 (ISBN), ISO 3297 (ISSN), the CVE, CWE and GHSA rules, the IETF's document
-names, the EU's Interinstitutional Style Guide and its ECLI, the Bluebook, and the rules of each registry and code.
-What is a number to everybody else counts only behind its name: "ICD-10 I21.9", but not "room I21.9".
+names, the EU's Interinstitutional Style Guide, and what ``official.txt`` says. What is a number to everybody
+else counts only behind its name: "ICD-10 I21.9", but not "room I21.9".
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _normalise_draft(match: re.Match[str]) -> str | None:
 
 
 def _normalise_act(match: re.Match[str]) -> str | None:
-    """Return the tag of an act of the EU, or None if neither ``(EU)`` nor ``/EC`` and the like says that it is one."""
+    """Return the tag of an act of the EU, or None without ``(EU)``, ``/EC`` or the like."""
     kind = next(kind for kind, words in _ACTS.items() if match["kind"].lower() in words.split("|"))
     return f"eu-{kind}:{match['number']}" if match["before"] or match["behind"] else None
 
@@ -226,9 +226,9 @@ def _make_series(name: str, separator: str, digits: int, *, exact_case: bool = F
 
 
 _ACTS: Final = {
-    "regulation": "regulation|verordnung|règlement|reglamento|regolamento|regulamento|verordening|rozporządzenie",
-    "directive": "directive|richtlinie|directiva|direttiva|diretiva|richtlijn|dyrektywa|direktiv",
-    "decision": "decision|beschluss|décision|decisión|decisione|decisão|besluit|decyzja",
+    "regulation": "regulation|verordnung|règlement|reglamento|regolamento|regulamento|verordening",
+    "directive": "directive|richtlinie|directiva|direttiva|diretiva|richtlijn",
+    "decision": "decision|beschluss|décision|decisión|decisione|decisão|besluit",
 }
 """The kinds of act of the EU, by their names in several languages."""
 _EU: Final = "(?:EU|UE|EC|CE|EG|EEC|CEE|EWG|WE|JHA|Euratom)"

