@@ -1,13 +1,15 @@
-"""Questions within German, Japanese, Russian and Chinese, and from these into English, on Debian's manuals.
+"""Questions within German, Japanese, Russian and Chinese, and from these into English.
 
-Run: ``python benchmarks/languages.py --packages FOLDER``, with ``apt-get`` and ``dpkg-deb``; FOLDER keeps what
-was downloaded. Debian's handbook, installation guide, FAQ, developer's reference and reference have the same
-pages in all languages. A question is a heading that only one section has, and that is translated; gold is its
-section. Within a language, sections are without their headings, so a heading does not find itself; into English
-they have them, and the same questions in English are asked too.
+Run: ``python benchmarks/languages.py --packages FOLDER``, with ``apt-get`` and ``dpkg-deb``; FOLDER keeps
+what was downloaded. The handbook, the installation guide, the FAQ, the developer's reference and the
+reference have the same pages in all languages. A question is a heading that one section alone has, and
+that is translated; gold is its section. Within a language, sections are without their headings, so a
+heading does not find itself; into English they have them, and the same questions in English are asked
+too.
 
-For words, for each embedding, and for both with the weight of words that linkstore uses: the share of questions
-whose section is among the first 1 / 5 / 10.
+For words, for each embedding, and for both with the weight of words that linkstore uses: the share of
+questions whose section is among the first 1 / 5 / 10. The order is that of the first stage of a search,
+without links.
 """
 
 from __future__ import annotations
@@ -17,20 +19,20 @@ import random
 import re
 import subprocess
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from _report import add_output, listed
+from _vector_cache import make_encoder
 from bs4 import BeautifulSoup, NavigableString, Tag
-from langchain_core.documents import Document
 
-from linkstore import LinkStore
+from linkstore.core.arrays import Floats
+from linkstore.core.lexical import bm25_weight, extract_question_terms, extract_terms, inverse_frequency
 from linkstore.embeddings.encoder import Encoder
-from linkstore.embeddings.names import LEXICAL_WEIGHT, get_encoder
-from linkstore.strategies import PageRank, Similarity, Words
+from linkstore.embeddings.names import LEXICAL_WEIGHT
 
 ENGLISH: Final = "en"
 HEADINGS: Final = ("h1", "h2", "h3", "h4")
@@ -80,13 +82,15 @@ def main() -> None:
         "--embeddings", default="wordllama,multilingual", help="default wordllama,multilingual"
     )
     parser.add_argument("--languages", default=",".join(LANGUAGES), help="default all")
+    parser.add_argument("--cache", metavar="FOLDER", help="keeps vectors between runs")
     add_output(parser)
     options = parser.parse_args()
+    encoders = [make_encoder(name, options.cache) for name in options.embeddings.split(",")]
     english = list(read_sections(ENGLISH, options.packages))
     rows = [
         row
         for language in options.languages.split(",")
-        for row in _measure(language, english, options.packages, options.embeddings.split(","))
+        for row in _measure(language, english, options.packages, encoders)
     ]
     title = "Sections of Debian's manuals found by their headings, %"
     listed(title, rows, as_json=options.json, record_as=options.record)
@@ -137,7 +141,7 @@ def choose_questions(language: str, sections: Sequence[Section], english: Sequen
     """Choose sections whose headings are questions: translated, said once, and of some length."""
     said = Counter(section.heading for section in sections)
     known = {section.place: section.heading for section in english} if language != ENGLISH else {}
-    letters = re.compile(_LETTERS.get(language, r"\w\W+\w"))
+    letters = re.compile(_LETTERS.get(language, r"\S\s+\S"))
     chosen = [
         row
         for row, (place, heading, _) in enumerate(sections)
@@ -148,45 +152,63 @@ def choose_questions(language: str, sections: Sequence[Section], english: Sequen
 
 
 def _measure(
-    language: str, english: Sequence[Section], packages: Path, embeddings: Sequence[str]
+    language: str, english: Sequence[Section], packages: Path, encoders: Sequence[Encoder]
 ) -> Iterator[dict[str, Any]]:
     sections = english if language == ENGLISH else list(read_sections(language, packages))
-    chosen = choose_questions(language, sections, english)
-    asked = [(sections[row].heading, sections[row].place) for row in chosen]
-    bodies = {section.place: section.body for section in sections}
-    wholes = {section.place: f"{section.heading}\n\n{section.body}" for section in english}
-    in_english = {section.place: section.heading for section in english}
-    shared = [(heading, place) for heading, place in asked if place in wholes]
-    for name in embeddings:
-        encoder = get_encoder(name)
+    rows = np.array(choose_questions(language, sections, english))
+    asked = [sections[row].heading for row in rows]
+    bodies = [section.body for section in sections]
+    places = {section.place: row for row, section in enumerate(english)}
+    shared = [row for row in rows if sections[row].place in places]
+    across = np.array([places[sections[row].place] for row in shared])
+    words = score_words(bodies, asked)
+    for encoder in encoders:
         begun = time.process_time()
-        shares = _ask(bodies, encoder, asked, ("words", "similarity", "both"))
+        vectors = encoder.embed_array(bodies)
         spent = (time.process_time() - begun) / len(bodies) * 1e3
-        row = {"language, embedding": f"{language}, {name}", "sections": len(bodies), "questions": len(asked)}
-        across = _ask(wholes, encoder, shared, ("similarity",))
-        same = _ask(wholes, encoder, [(in_english[place], place) for _, place in shared], ("similarity",))
-        across |= {"the same in English": same["similarity"]}
-        yield row | shares | {"into English": across.pop("similarity")} | across | {"CPU ms a section": spent}
+        alike = encoder.embed_array(asked) @ vectors.T
+        wholes = encoder.embed_array([f"{section.heading}\n{section.body}" for section in english])
+        weight = LEXICAL_WEIGHT.get(encoder.name, 1.0)
+        yield {
+            "language, embedding": f"{language}, {encoder.name}",
+            "sections": len(bodies),
+            "questions": len(asked),
+            "words": _share(words, rows),
+            "similarity": _share(alike, rows),
+            "both": _share(alike + weight * words, rows),
+            "into English": _share(
+                encoder.embed_array([sections[row].heading for row in shared]) @ wholes.T, across
+            ),
+            "the same in English": _share(
+                encoder.embed_array([english[row].heading for row in across]) @ wholes.T, across
+            ),
+            "CPU ms a section": spent,
+        }
 
 
-def _ask(
-    texts: dict[str, str], encoder: Encoder, asked: Sequence[tuple[str, str]], ways: Sequence[str]
-) -> dict[str, list[float]]:
-    """The share of questions whose section is among the first, in %, for each way."""
-    both = PageRank(depth=0, lexical=LEXICAL_WEIGHT.get(encoder.name, 1.0))
-    strategies = {"words": Words(), "similarity": Similarity(), "both": both}
-    with LinkStore.open(":memory:", encoder) as store:
-        store.add_documents([Document(id=place, page_content=text) for place, text in texts.items()])
-        shares = {}
-        for way in ways:
-            strategy = strategies[way].with_k(max(AMONG))
-            found = [[hit.document.id for hit in store.search(text, strategy=strategy)] for text, _ in asked]
-            ranks = [
-                ids.index(gold) if gold in ids else max(AMONG)
-                for ids, (_, gold) in zip(found, asked, strict=True)
-            ]
-            shares[way] = [100 * float(np.mean(np.array(ranks) < among)) for among in AMONG]
-        return shares
+def score_words(texts: Sequence[str], questions: Sequence[str]) -> Floats:
+    """Score texts by the words of questions as linkstore does: the best text of a question has 1."""
+    counts = [Counter(extract_terms(text)) for text in texts]
+    lengths = np.array([counted.total() for counted in counts], np.float64)
+    having: dict[str, dict[int, int]] = defaultdict(dict)
+    for row, counted in enumerate(counts):
+        for term, count in counted.items():
+            having[term][row] = count
+    scores = np.zeros((len(questions), len(texts)), np.float32)
+    for at, question in enumerate(questions):
+        for term in extract_question_terms(question)[0]:
+            rows = np.array([*having.get(term, ())], np.intp)
+            weights = bm25_weight(
+                np.array([*having.get(term, {}).values()], np.float64), lengths[rows], lengths.mean()
+            )
+            scores[at, rows] += inverse_frequency(len(texts), len(rows)) * weights
+    return scores / np.maximum(scores.max(axis=1, keepdims=True), 1e-9)
+
+
+def _share(scores: Floats, gold: Sequence[int]) -> list[float]:
+    """The share of questions whose text is among the first, in %."""
+    ranks = (scores > scores[np.arange(len(gold)), gold][:, None]).sum(axis=1)
+    return [100 * float(np.mean(ranks < among)) for among in AMONG]
 
 
 if __name__ == "__main__":
