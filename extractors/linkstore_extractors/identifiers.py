@@ -208,21 +208,20 @@ def _make_rule(
     )
 
 
-def _read_official_rules() -> Iterator[IdentifierRule]:
+def _read_rules() -> Iterator[IdentifierRule]:
     """Yield the rules of ``official.txt`` beside this module, which says how they are written."""
     table = files("linkstore_extractors").joinpath("official.txt").read_text(encoding="utf-8")
     for line in table.splitlines():
         if not line.startswith("#"):
-            name, hints, pattern = line.split("\t")
-            whole = rf"(?<![\w.:]){pattern}(?![\w])"
-            normalise = partial(_join_groups, name)
-            yield _make_rule(name, whole, hints=tuple(hints.split(";")), normalise=normalise, exact_case=True)
-
-
-def _make_series(name: str, separator: str, digits: int, *, exact_case: bool = False) -> IdentifierRule:
-    """Make a rule for a series of numbered documents, such as RFCs. Leading zeros count for nothing."""
-    pattern = rf"(?<![\w.]){name}{separator}0{{0,6}}(\d{{1,{digits}}})(?![\w])"
-    return _make_rule(name.lower(), pattern, prefix=f"{name}-", exact_case=exact_case)
+            name, hints, prefix, keys, pattern = line.split("\t")
+            yield IdentifierRule(
+                name=name,
+                hints=tuple(hints.split(";")),
+                pattern=re.compile(rf"(?<![\w.]){pattern}(?!\w)", re.ASCII),
+                normalise=partial(_join_groups, name),
+                prefix=prefix,
+                keys=tuple(filter(None, keys.split(";"))),
+            )
 
 
 _ACTS: Final = {
@@ -259,50 +258,12 @@ IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
         keys=("arxiv_id", "eprint", "entry_id"),
     ),
     _make_rule(
-        "pmid",
-        r"(?<![\w])(?:pmid:?\s?|(?:https?://)?pubmed\.ncbi\.nlm\.nih\.gov/"
-        r"|(?:https?://)?(?:www\.)?ncbi\.nlm\.nih\.gov/pubmed/)0{0,6}([1-9]\d{0,7})(?![\w])",
-        hints=("pmid", "pubmed"),
-        prefix="PMID ",
-        keys=("pubmed", "pubmed_id"),
-    ),
-    _make_rule("pmcid", r"(?<![\w])(PMC\d{4,9})(?![\w])", hints=("pmc",), prefix="PMC", keys=("pmc",)),
-    _make_rule(
         "isbn",
         r"(?<![\w])isbn(?:-?1[03])?(?::[\s\u00a0]?|[\s\u00a0])?"
         rf"((?:97[89]{_DASH}?)?\d(?:{_DASH}?\d){{8}}{_DASH}?[\dX])(?![\w])",
         normalise=_normalise_isbn,
         prefix="ISBN ",
         keys=("isbn10", "isbn13", "isbn_10", "isbn_13"),
-    ),
-    _make_series("RFC", r"[\s_-]?", 5),
-    _make_series("PEP", r"[\s_-]?", 4),
-    _make_series("BCP", r"[\s_-]?", 3),
-    _make_series("CWE", r"-", 5),
-    _make_series("ECMA", r"[\s-]", 3, exact_case=True),
-    _make_series("EIP", r"[\s-]", 5, exact_case=True),
-    _make_series("JEP", r"[\s-]", 3, exact_case=True),
-    _make_series("XEP", r"[\s-]", 4, exact_case=True),
-    _make_rule("cve", r"(?<![\w])CVE-((?:19|20)\d{2}-\d{4,7})(?![\w])", hints=("cve-",), prefix="CVE-"),
-    _make_rule(
-        "ghsa",
-        r"(?<![\w])GHSA-([2-9cfghjmpqrvwx]{4}(?:-[2-9cfghjmpqrvwx]{4}){2})(?![\w])",
-        hints=("ghsa-",),
-        prefix="GHSA-",
-    ),
-    _make_rule(
-        "w3c",
-        r"(?<![\w])(?:https?://)?(?:www\.)?w3\.org/TR/(?!\d{4}/?$)"
-        r"(?:\d{4}/[a-z]{2,8}-([a-z][\w.-]{0,60}?)-\d{8}(?![\w-])|([a-z][\w.-]{0,60}[a-z0-9]))/?",
-        hints=("w3.org/tr/",),
-        prefix="w3.org/TR/",
-    ),
-    _make_rule(
-        "iso",
-        r"(?<![\w])ISO(?:/(?:IEC|ASTM|TS|TR))?(?:/IEEE)?[\s-]"
-        r"((?:639|690|\d{4,6})(?:-\d{1,3})?)(?::\d{4})?(?![\w])",
-        prefix="ISO ",
-        exact_case=True,
     ),
     _make_rule(
         "draft",
@@ -311,7 +272,6 @@ IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
         hints=("draft-",),
         normalise=_normalise_draft,
     ),
-    _make_series("STD", r"\s", 2, exact_case=True),
     _make_rule(
         "eu-act",
         rf"(?<![\w])(?P<kind>{'|'.join(_ACTS.values())})s?\s(?P<before>\({_EU}\)\s)?"
@@ -351,7 +311,7 @@ IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
         hints=("issn", "cas ", "cas:", "orcid"),
         normalise=_normalise_checked,
     ),
-    *_read_official_rules(),
+    *_read_rules(),
 )
 """The kinds of identifier, one row each."""
 _HINTS: Final = tuple((hint, at) for at, rule in enumerate(IDENTIFIERS) for hint in rule.hints)
