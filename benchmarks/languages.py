@@ -1,4 +1,4 @@
-"""Questions within German, Japanese, Russian and Chinese, and from these into English.
+"""Questions within German, Japanese, Russian, Chinese and French, and from these into English.
 
 Run: ``python benchmarks/languages.py --packages FOLDER``, with ``apt-get`` and ``dpkg-deb``; FOLDER keeps
 what was downloaded. The handbook, the installation guide, the FAQ, the developer's reference and the
@@ -20,7 +20,7 @@ import re
 import subprocess
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -56,9 +56,14 @@ LANGUAGES: Final = {
     "ja": {"region": "ja-JP", "guide": "ja", "web": "ja", "package": "-ja"},
     "ru": {"region": "ru-RU", "guide": "ru", "web": "ru", "package": "-ru"},
     "zh": {"region": "zh-CN", "guide": "zh_CN", "web": "zh-cn", "package": "-zh-cn"},
+    "fr": {"region": "fr-FR", "guide": "fr", "web": "fr", "package": "-fr"},
 }
-ABSENT: Final = {("reference", "ru"), ("developers", "zh")}
-"""Manuals that a language has no package of."""
+ABSENT: Final = {
+    ("reference", "ru"),
+    ("developers", "zh"),
+    *((manual, "fr") for manual in ("faq", "developers", "reference")),
+}
+"""Manuals that a language has no package of, or that are left out."""
 _NUMBER: Final = re.compile(
     r"^(?:\W*[0-9A-Z]{1,3}(?:\.\d+)*\.?\s+|(?:Kapitel|Chapter|Глава|Anhang|Appendix|第|付録|附录)\s*[\w.]+\s*[章部]?[.:\uff0e]?\s*)"
 )
@@ -85,7 +90,7 @@ def main() -> None:
     parser.add_argument("--cache", metavar="FOLDER", help="keeps vectors between runs")
     add_output(parser)
     options = parser.parse_args()
-    encoders = [make_encoder(name, options.cache) for name in options.embeddings.split(",")]
+    encoders = {name: make_encoder(name, options.cache) for name in options.embeddings.split(",")}
     english = list(read_sections(ENGLISH, options.packages))
     rows = [
         row
@@ -152,7 +157,7 @@ def choose_questions(language: str, sections: Sequence[Section], english: Sequen
 
 
 def _measure(
-    language: str, english: Sequence[Section], packages: Path, encoders: Sequence[Encoder]
+    language: str, english: Sequence[Section], packages: Path, encoders: Mapping[str, Encoder]
 ) -> Iterator[dict[str, Any]]:
     sections = english if language == ENGLISH else list(read_sections(language, packages))
     rows = np.array(choose_questions(language, sections, english))
@@ -162,7 +167,7 @@ def _measure(
     shared = [row for row in rows if sections[row].place in places]
     across = np.array([places[sections[row].place] for row in shared])
     words = score_words(bodies, asked)
-    for encoder in encoders:
+    for name, encoder in encoders.items():
         begun = time.process_time()
         vectors = encoder.embed_array(bodies)
         spent = (time.process_time() - begun) / len(bodies) * 1e3
@@ -170,7 +175,7 @@ def _measure(
         wholes = encoder.embed_array([f"{section.heading}\n{section.body}" for section in english])
         weight = LEXICAL_WEIGHT.get(encoder.name, 1.0)
         yield {
-            "language, embedding": f"{language}, {encoder.name}",
+            "language, embedding": f"{language}, {name}",
             "sections": len(bodies),
             "questions": len(asked),
             "words": _share(words, rows),
