@@ -52,7 +52,7 @@ class MiniLMEmbeddings(MiniLM, ArrayEmbeddings):
 
 
 class MultilingualEmbeddings(Multilingual, ArrayEmbeddings):
-    """A model of 16 languages in one space, some twenty times slower than the default; extra ``multilingual``.
+    """A model of 16 languages in one space, twenty times slower than the default; extra ``multilingual``.
 
     512 dimensions; the first 4,096 characters of a text count. Its languages are Arabic, Chinese in both
     scripts, Dutch, English, French, German, Italian, Japanese, Korean, Polish, Portuguese, Russian, Spanish,
