@@ -142,7 +142,7 @@ class _BlockReader:
         self._links = self._sequence = 0
         """How many links the page has up to here, and how many that lead through a sequence of pages."""
         self._last_anchors: frozenset[str] = frozenset()
-        """Empty named anchors after the last letter of the last block; a heading may follow that they are for."""
+        """Empty named anchors behind the text of the last block; a heading may follow that they name."""
         self.boxes: list[Box] = []
 
     def finish(self) -> list[Block]:

@@ -1,5 +1,6 @@
 """What people type in a folder, with the store of that folder or without: the first line that they see."""
 
+# ruff: noqa: E501 (what is printed stays on its line)
 from __future__ import annotations
 
 import re
@@ -79,7 +80,11 @@ def folders(tmp_path_factory):
         (folder / "empty").mkdir()
         (folder / "docs" / "a.md").write_text("# Hubs\nA hub is not followed. See [links](b.md).\n")
         (folder / "docs" / "b.md").write_text("# Links\nLinks lead on. [Back](a.md)\n")
-        for name, text in {"notes.md": "# Notes\n", "my notes.md": "# Mine\n", "table.csv": "a,b\n1,2\n"}.items():
+        for name, text in {
+            "notes.md": "# Notes\n",
+            "my notes.md": "# Mine\n",
+            "table.csv": "a,b\n1,2\n",
+        }.items():
             (folder / name).write_text(text)
         (folder / "pic.png").write_bytes(b"\x89PNG\r\n\x1a\n")
         made.append(folder)
