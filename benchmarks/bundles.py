@@ -30,16 +30,18 @@ from linkstore.core.urls import split_tag
 from linkstore.ingest import index
 
 FRONT = re.compile(r"\ufeff?---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
-WIKILINK = re.compile(r"(?<!\\)\[\[([^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|([^\[\]\n]*))?\]\]")
+WIKILINK = re.compile(r"(?<!\\)\[\[([^\[\]|#\n][^\[\]|\n]*)(?:\|([^\[\]\n]*))?\]\]")
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:|//|#", re.IGNORECASE)
 MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".avif", ".mp3", ".mp4", ".webm", ".mov")
+IDS = re.compile(r"(?:id=[\"']?|\{#|\s\^)([\w.-]+)")
+LOGSEQ_NAMES = re.compile(r"^(?:alias|aliases|title):: .*$", re.MULTILINE)
 PARSER = MarkdownIt("commonmark").enable("table")
 
 
 def read_front(text):
     match = FRONT.match(text)
     if match is None:
-        return {}, text
+        return {}, LOGSEQ_NAMES.sub("", text)
     try:
         fields = yaml.safe_load(match[1])
     except (yaml.YAMLError, ValueError):
@@ -58,6 +60,11 @@ def find_links(body):
             yield from ((True, match.groups(default="")) for match in WIKILINK.finditer(text))
 
 
+def make_slug(heading):
+    """Return the anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
 class Files:
     """The pages of Markdown in a folder, as their names lead to them."""
 
@@ -65,6 +72,7 @@ class Files:
         self.root = root
         self.texts = {page: (root / page).read_text(errors="replace").replace("\r\n", "\n") for page in pages}
         self.fronts = {page: read_front(text) for page, text in self.texts.items()}
+        self.anchors = {}
         self.by_name = defaultdict(set)
         for page in pages:
             self.by_name[Path(page).stem.casefold()].add(page)
@@ -80,14 +88,31 @@ class Files:
         above = [posixpath.dirname(page)]
         while above[-1]:
             above.append(posixpath.dirname(above[-1]))
-        base = next((folder for folder in above if folder in self.declared), "") if path[:1] == "/" else above[0]
+        base = (
+            next((folder for folder in above if folder in self.declared), "") if path[:1] == "/" else above[0]
+        )
         joined = posixpath.normpath(posixpath.join(base, path.lstrip("/")))
-        tried = (joined, posixpath.join(joined, "index.md")) if path else ()
+        tried = (
+            (joined, posixpath.join(joined, "index.md"), posixpath.join(joined, "README.md")) if path else ()
+        )
         return next((page for page in tried if page in self.texts), None)
+
+    def has_anchor(self, page, target):
+        """Whether a page has the heading or id that a link names, or the link names none."""
+        anchor = unquote(target.partition("#")[2]).rpartition("#")[2].strip()
+        if page not in self.anchors:
+            blocks = PARSER.parse(self.fronts[page][1])
+            headings = [
+                blocks[at + 1].content for at, block in enumerate(blocks) if block.type == "heading_open"
+            ]
+            self.anchors[page] = set(map(make_slug, headings)) | set(IDS.findall(self.texts[page]))
+        return not anchor or anchor in self.anchors[page] or make_slug(anchor) in self.anchors[page]
 
     def resolve_name(self, name):
         """Return the only page of a name, its last part where it has folders, else None."""
-        pages = self.by_name.get(posixpath.basename(name.partition("#")[0].strip()).removesuffix(".md").casefold(), ())
+        pages = self.by_name.get(
+            posixpath.basename(name.partition("#")[0].strip()).removesuffix(".md").casefold(), ()
+        )
         return next(iter(pages)) if len(pages) == 1 else None
 
 
@@ -132,13 +157,22 @@ def judge(root):
             if have != {value} and not (name == "status" and have == {"stale"}):
                 wrong[name].append(f"{page}: {value!r}, stored {sorted(map(str, have))}")
         leaving = {
-            link.tag for chunk in chunks for link in get_links(chunk) if link.leads_out and link.kind == "hyperlink"
+            link.tag
+            for chunk in chunks
+            for link in get_links(chunk)
+            if link.leads_out and link.kind == "hyperlink"
         }
+        pages_named = {unquote(split_tag(tag)[0]).lstrip("/") for tag in leaving}
         labels = {
-            link.label for chunk in chunks for link in get_links(chunk) if link.leads_out and link.kind == "hyperlink"
+            link.label
+            for chunk in chunks
+            for link in get_links(chunk)
+            if link.leads_out and link.kind == "hyperlink"
         }
         reached = {target for tag in leaving for target in arriving.get(tag, ())}
-        ends = {posixpath.basename(unquote(split_tag(tag)[0])).removesuffix(".md").casefold() for tag in leaving}
+        ends = {
+            posixpath.basename(unquote(split_tag(tag)[0])).removesuffix(".md").casefold() for tag in leaving
+        }
         for wiki, target in find_links(body):
             if not wiki and (SCHEME.match(target) or "{{" in target):
                 continue
@@ -152,7 +186,16 @@ def judge(root):
                 continue
             if expected is not None:
                 counts["to pages"] += 1
-                if expected not in reached:
+                written = (
+                    next((name for name in names if files.resolve_name(name) == expected), target)
+                    if wiki
+                    else target
+                )
+                if expected in reached:
+                    continue
+                if expected in pages_named and not files.has_anchor(expected, written):
+                    counts["dead anchors"] += 1  # the store has the link, and says that it leads nowhere
+                else:
                     wrong["link"].append(f"{page}: {target} -> {expected}")
                 continue
             bare = [unquote(name.partition("#")[0].partition("?")[0]).strip().rstrip("/") for name in names]
@@ -162,29 +205,46 @@ def judge(root):
             if labels & {name.strip() for name in names}:  # it leads to an alias
                 continue
             folded = {posixpath.basename(name).removesuffix(".md").casefold() for name in bare}
-            if folded.isdisjoint(ends) and not any(name in {"", ".", ".."} or name in end for name in folded for end in ends):
+            if folded.isdisjoint(ends) and not any(
+                name in {"", ".", ".."} or name in end for name in folded for end in ends
+            ):
                 wrong["silent"].append(f"{page}: {target}")
     return kind.name, seconds, counts, wrong, summary
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True, type=Path, help="the folder with a folder for each repository")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", required=True, type=Path, help="the folder with a folder for each repository"
+    )
     parser.add_argument("--show", type=int, default=0, help="how many of each error to show")
     add_output(parser)
     options = parser.parse_args()
     rows = []
     for root in sorted(path for path in options.data.iterdir() if path.is_dir()):
         kind, seconds, counts, wrong, summary = judge(root)
-        rows.append({
-            "bundle": root.name, "read as": kind, "pages": counts["pages"],
-            "skipped with a reason": counts["skipped"], "left out by count": sum(summary.unread.values()),
-            "lost": max(0, len(wrong["page"]) - sum(summary.unread.values())),
-            "links": counts["links"], "to a page": counts["to pages"],
-            "wrong": len(wrong["link"]), "lost in silence": len(wrong["silent"]),
-            "types": counts["type"], "wrong types": len(wrong["type"]),
-            "statuses": counts["status"], "wrong statuses": len(wrong["status"]), "s, CPU": round(seconds, 1),
-        })
+        rows.append(
+            {
+                "bundle": root.name,
+                "read as": kind,
+                "pages": counts["pages"],
+                "skipped with a reason": counts["skipped"],
+                "left out by count": sum(summary.unread.values()),
+                "lost": max(0, len(wrong["page"]) - sum(summary.unread.values())),
+                "links": counts["links"],
+                "to a page": counts["to pages"],
+                "dead anchors": counts["dead anchors"],
+                "wrong": len(wrong["link"]),
+                "lost in silence": len(wrong["silent"]),
+                "types": counts["type"],
+                "wrong types": len(wrong["type"]),
+                "statuses": counts["status"],
+                "wrong statuses": len(wrong["status"]),
+                "s, CPU": round(seconds, 1),
+            }
+        )
         print(json.dumps(rows[-1]))
         for name, cases in wrong.items():
             for case in cases[: options.show]:

@@ -187,7 +187,9 @@ class Bundles:
         }
         inside = [page for page in self._roots if posixpath.basename(page) not in RESERVED]
         self.concepts: Final = {
-            page: Concept(page=page, front=front) for page in inside if has_type((front := fronts[page]).fields)
+            page: Concept(page=page, front=front)
+            for page in inside
+            if has_type((front := fronts[page]).fields)
         }
         self.untyped: Final = frozenset(page for page in inside if page not in self.concepts)
         self.successors: Final = self._find_successors()
@@ -338,7 +340,9 @@ class Bundles:
             return normalize_url(resource)
         page = self.resolve(resource, concept.page)
         if page is None and resource.lower().endswith(".md") and " " not in resource:
-            folder = self._roots[concept.page] if resource.startswith("/") else posixpath.dirname(concept.page)
+            folder = (
+                self._roots[concept.page] if resource.startswith("/") else posixpath.dirname(concept.page)
+            )
             page = posixpath.normpath(posixpath.join(folder, resource.lstrip("/")))
         return None if page is None else site.page_tag(quote_path(page))
 
@@ -366,7 +370,7 @@ class Bundles:
 
 
 def _read_text(file: PageFile, encoding: str | None, only: re.Pattern[bytes] | None = None) -> str:
-    """Return the beginning of a page, empty if it is not of this form, or unreadable, as is reported later."""
+    """Return the beginning of a page, empty if it is of another form, or cannot be read."""
     try:
         head = file.folder.head(file.page, _HEAD)
         if only is not None and only.match(head) is None:

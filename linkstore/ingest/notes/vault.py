@@ -219,7 +219,7 @@ class VaultNotes:
             guessed=body.guessed,
         )
         chunks = make_chunks(page, content.blocks, self._settings.limits)
-        links = tuple(find_property_links(dict(front.fields), file.page, notes))
+        links = tuple(find_property_links([front.fields, list(front.linked)], file.page, notes))
         chunks[0] = replace(chunks[0], hyperlinks=(*links, *chunks[0].hyperlinks))
         chunks = [_add_tags(chunk, front if chunk.index == 0 else NO_FRONT_MATTER) for chunk in chunks]
         return self._bundles.complete(chunks, file.page, self.site)
