@@ -34,6 +34,7 @@ WIKILINK = re.compile(r"(?<!\\)\[\[([^\[\]|#\n][^\[\]|\n]*)(?:\|([^\[\]\n]*))?\]
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:|//|#", re.IGNORECASE)
 MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".avif", ".mp3", ".mp4", ".webm", ".mov")
 IDS = re.compile(r"(?:id=[\"']?|\{#|\s\^)([\w.-]+)")
+ALIASES = re.compile(r"^alias(?:es)?:: (.*)$", re.MULTILINE)
 LOGSEQ_NAMES = re.compile(r"^(?:alias|aliases|title):: .*$", re.MULTILINE)
 PARSER = MarkdownIt("commonmark").enable("table")
 
@@ -76,6 +77,12 @@ class Files:
         self.by_name = defaultdict(set)
         for page in pages:
             self.by_name[Path(page).stem.casefold()].add(page)
+            fields, text = self.fronts[page][0] or {}, self.texts[page]
+            listed = fields.get("aliases") or fields.get("alias") or []
+            aliases = listed if isinstance(listed, list) else [listed]
+            aliases += [name.strip("[] ") for line in ALIASES.findall(text) for name in line.split(",")]
+            for alias in aliases:
+                self.by_name[str(alias).casefold()].add(page)
         self.declared = {
             posixpath.dirname(page)
             for page, (fields, _) in self.fronts.items()

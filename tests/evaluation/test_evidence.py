@@ -20,7 +20,9 @@ def place(tmp_path):
     (tmp_path / "site" / "locks.md").write_text(TEXT)
     (tmp_path / "site" / "gates.md").write_text("# Gates\n\nA gate is a door.\n")
     index(tmp_path)
-    assert linkstore("query", "lock", "-s", str(tmp_path / "kb"), "--evidence", str(tmp_path / "e.json"))[0] == 0
+    assert (
+        linkstore("query", "lock", "-s", str(tmp_path / "kb"), "--evidence", str(tmp_path / "e.json"))[0] == 0
+    )
     return tmp_path
 
 
@@ -68,7 +70,8 @@ def test_evidence_whose_text_was_changed_is_not_believed(place):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{}", "[1]", "[{}]", '[{"id": "a", "page": [], "start": 0, "end": 1, "text": "", "sha256": ""}]']
+    "content",
+    ["", "{}", "[1]", "[{}]", '[{"id": "a", "page": [], "start": 0, "end": 1, "text": "", "sha256": ""}]'],
 )
 def test_a_file_of_something_else_is_refused(place, content):
     (place / "other.json").write_text(content)
