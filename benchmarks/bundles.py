@@ -123,7 +123,7 @@ class Files:
         return next(iter(pages)) if len(pages) == 1 else None
 
 
-def judge(root):
+def judge(root):  # noqa: C901 - one rule after the other
     began = time.process_time()
     kind = recognize_kind(str(root))
     with tempfile.TemporaryDirectory() as place, LinkStore.open(Path(place) / "kb") as store:

@@ -219,7 +219,8 @@ class VaultNotes:
             guessed=body.guessed,
         )
         chunks = make_chunks(page, content.blocks, self._settings.limits)
-        links = tuple(find_property_links([front.fields, list(front.linked)], file.page, notes))
+        tagged = [f"[[{name}]]" for name in front.linked if notes.resolve_name(name, file.page)]
+        links = tuple(find_property_links([front.fields, tagged], file.page, notes))
         chunks[0] = replace(chunks[0], hyperlinks=(*links, *chunks[0].hyperlinks))
         chunks = [_add_tags(chunk, front if chunk.index == 0 else NO_FRONT_MATTER) for chunk in chunks]
         return self._bundles.complete(chunks, file.page, self.site)
