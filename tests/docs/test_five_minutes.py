@@ -89,11 +89,12 @@ def test_a_manual_in_pdf(here):
 
 
 def test_two_stores_in_one_server(here):
-    write(here, {"docs/kraken.md": "# The kraken\n\nA squid of the sea.", "wiki/owl.md": "# The owl\n\nA bird."})
+    write(here, {"docs/kraken.md": "# The kraken\n\nA squid.", "wiki/owl.md": "# The owl\n\nA bird."})
     run("index docs --store docs.kb")
     run("index wiki --store wiki.kb")
     command = ["-c", "from linkstore.cli import main; main()", "mcp"]
-    entry = {"command": sys.executable, "args": [*command, "--store", "sea=docs.kb", "--store", "air=wiki.kb"]}
+    stores = ["--store", "sea=docs.kb", "--store", "air=wiki.kb"]
+    entry = {"command": sys.executable, "args": [*command, *stores]}
 
     sea, air = ask(entry, ("sea_search", {"question": "animal"}), ("air_search", {"question": "animal"}))
     assert ("kraken" in sea, "owl" in sea) == (True, False)

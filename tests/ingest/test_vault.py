@@ -464,7 +464,7 @@ def test_tags_that_cannot_be_links_are_passed_over(store, tmp_path):
             "Getting-Started.md": "# Getting\n\nSee [[Home]].\n",
         },
         {
-            "pages/ns___page.md": "alias:: NsAlias, Other Name\ntags:: [[City]], [[Other]], #Two\n\n- about\n",
+            "pages/ns___page.md": "alias:: NsAlias, Other Name\ntags:: [[City]], [[Other]], #Two\n\n- x\n",
             "pages/Other.md": "- [[ns/page]] [[NsAlias]] [[Other Name]] [[Jan 31st, 2024]]\n",
             "journals/2024_01_31.md": "- [[Other]]\n",
         },
