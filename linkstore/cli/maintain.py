@@ -210,7 +210,7 @@ def _check_evidence(store: CoreStore, file: Path, *, json: bool) -> None:
     """Say which passages of a file the store still has, and end with exit code 10 if it lacks any."""
     import orjson
 
-    from linkstore.evaluate.evidence import HOLDING, check_evidence, count_verdicts
+    from linkstore.evaluate.evidence import HOLDING, check_evidence
 
     try:
         evidence = orjson.loads(file.read_bytes())
@@ -224,7 +224,6 @@ def _check_evidence(store: CoreStore, file: Path, *, json: bool) -> None:
             moved = f" to {make_readable(passage.now)}" if passage.verdict == "moved" and passage.now else ""
             style = None if passage.verdict in HOLDING else "bold red"
             show(f"{passage.verdict:<10}{make_readable(passage.id)}{moved}", style)
-        note(count_verdicts(checked))
     if any(passage.verdict not in HOLDING for passage in checked):
         raise typer.Exit(ALARM_FOUND)
 

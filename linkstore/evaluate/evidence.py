@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -61,12 +60,6 @@ def check_evidence(store: CoreStore, evidence: Sequence[Mapping[str, Any]]) -> l
     wanted = dict.fromkeys(id for item in items for id in (item["id"], *pages.get(item["page"], ())))
     texts = {document.id or "": document.page_content for document in store.get_by_ids(list(wanted))}
     return [_check(item, texts, pages.get(item["page"], ())) for item in items]
-
-
-def count_verdicts(passages: Iterable[CheckedPassage]) -> str:
-    """Return how many passages there are of each verdict, in words."""
-    counts = Counter(passage.verdict for passage in passages)
-    return ", ".join(f"{count:,} {verdict}" for verdict, count in sorted(counts.items())) or "no passage"
 
 
 def _read_items(evidence: object) -> Iterator[Mapping[str, Any]]:
