@@ -34,7 +34,7 @@ similar to it, and its words are unknown. docs/explanation/ranking.md says how t
 LEXICAL_WEIGHT: Final[Mapping[str, float]] = {
     "bge-small-en-v1.5-int8": 0.25,
     "minilm-l6-v2-int8": 1.0,
-    "use-multilingual-3-int8": 0.25,
+    "use-multilingual-3-int8": 0.5,
     "wordllama-256": 1.0,
 }
 """For embeddings by the name that stores record: the weight of words in the first stage of a search, where
