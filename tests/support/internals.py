@@ -261,6 +261,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "ArrayEmbeddings",
         "BgeSmallEmbeddings",
         "MiniLMEmbeddings",
+        "MultilingualEmbeddings",
         "WordLlamaEmbeddings",
     ),
     "linkstore.embeddings.names": (
