@@ -1,4 +1,4 @@
-"""The tools ``search``, ``similar`` and ``read``; and ``add`` and ``delete``, which only a server offers.
+"""The tools ``search`` and ``read``; and ``add`` and ``delete``, which only a server offers.
 
 A model reads the docstrings of the tools: :mod:`linkstore.agents.tools` says how.
 """
@@ -30,7 +30,7 @@ from linkstore.core.documents import is_storable
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Chain, Hit, Hits, Triple, get_page
 from linkstore.core.links import LINKS_KEY, as_link, get_links
-from linkstore.core.plans import Documents, Find, Nearest, Plan, StoredDocument, Vectors, ask, read_documents
+from linkstore.core.plans import read_documents
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError, StrategyError
 from linkstore.store.documents import as_document
@@ -178,46 +178,6 @@ def _advise_search(hits: Hits) -> list[str]:
             "if nothing is found again, tell the user that the store does not answer this",
         ]
     return ["there is no document that these tools may read, so other questions find nothing either"]
-
-
-def similar(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
-    """Find the documents whose texts are most similar to one document.
-
-    Use it rather than $search if you have a document and want others like it. Returns at most $results
-    documents as $search does, without links. Changes nothing.
-
-    Args:
-        scope: Of the tools.
-        id: The document: its id, URL or name.
-
-    Raises:
-        DocumentError: If there is no such document.
-    """
-    document = yield from find_document(scope, id)
-    hits = yield from scope.answer(_find_nearest(str(document.id), scope.limits.results))
-    if not hits:
-        return make_empty_answer("there is no other document", [])
-    results = [
-        ToolResult(
-            document=as_document(similar_document),
-            query=document.page_content[:LONGEST_QUESTION],
-            width=scope.limits.snippet,
-            chains=(),
-            similarity=similarity,
-        )
-        for similar_document, similarity in hits
-    ]
-    heading = f"{len(results)} documents most similar to {format_citation(document)}:"
-    return make_results_answer(heading, results)
-
-
-def _find_nearest(id: str, count: int) -> Plan[list[tuple[StoredDocument, float]]]:
-    candidates = yield from ask(Find(ids=(id,)))
-    vectors = yield from ask(Vectors(refs=candidates.refs))
-    near = yield from ask(Nearest(vector=vectors[0], k=count + 1))
-    documents = yield from ask(Documents(refs=near.refs))
-    rows = zip(documents, near.similarity.tolist(), strict=True)
-    return [(document, similarity) for document, similarity in rows if document.id != id][:count]
 
 
 def read(scope: ToolScope, id: str | list[str], offset: int = 0) -> Operation[ToolAnswer]:

@@ -1,11 +1,11 @@
-"""The tools ``follow``, ``links``, ``schema`` and ``sources``: links, and contents of a store."""
+"""The tools ``follow``, ``path`` and ``schema``: links, and the names of a store."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator
 
@@ -18,7 +18,7 @@ from linkstore.agents.tool_answers import (
     make_empty_answer,
     make_results_answer,
 )
-from linkstore.core.calls import Operation, call, call_engine
+from linkstore.core.calls import Operation, call_engine
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.hits import Chain, Triple
 from linkstore.core.links import LINKS_KEY
@@ -46,8 +46,6 @@ _DIRECTIONS: Final[Mapping[str, HopDirection]] = {
 MOST_NAMED: Final = 200
 """How many names of a sort are listed."""
 MOST_PATHS: Final = 3
-MOST_ENDS: Final = 5
-"""How many documents at the other end of a link ``links`` names."""
 
 
 def follow(
@@ -133,44 +131,6 @@ def path(scope: ToolScope, start: str, end: str) -> Operation[ToolAnswer]:
     return ToolAnswer(text="\n".join(lines), data=paths.to_dict())
 
 
-def links(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
-    """List the links of one document in both directions, without texts.
-
-    Use it rather than $follow to see which relations there are. Returns at most $most_links links, each with
-    its kind, label and the ids at its other end. Changes nothing.
-
-    Args:
-        scope: Of the tools.
-        id: The document: its id, URL or name.
-
-    Raises:
-        DocumentError: If there is no such document.
-    """
-    near = yield from _read_neighbours(scope, id)
-    sides = _list_sides(near, "both")
-    taken = sides[: scope.limits.links]
-    counts = (
-        f"{format_count(len(near.outgoing), 'link')} from it, "
-        f"{format_count(len(near.incoming), 'link')} to it"
-    )
-    lines = [
-        f"[{escape_unprintable(near.id)}]: {counts}.",
-        *(_format_link(neighbour, away=away) for neighbour, away in taken),
-    ]
-    if len(sides) > len(taken):
-        lines.append(
-            f"{format_count(len(sides) - len(taken), 'more link')}; name kinds in follow "
-            "to see where they lead."
-        )
-    data = {
-        "id": near.id,
-        "links": [_make_link_row(neighbour, away=away) for neighbour, away in taken],
-        "outgoing": len(near.outgoing),
-        "incoming": len(near.incoming),
-    }
-    return ToolAnswer(text="\n".join(lines), data=data)
-
-
 def _read_neighbours(scope: ToolScope, name: str) -> Operation[Neighbours]:
     document = yield from find_document(scope, name)
     near = yield from scope.answer(find_neighbours(str(document.id)))
@@ -224,33 +184,6 @@ def _describe_hub(one: Neighbour) -> str:
     )
 
 
-def _format_link(one: Neighbour, *, away: bool) -> str:
-    """Format a link as text."""
-    label = f' "{one.link.label}"' if one.link.label else ""
-    if one.more:
-        others = f"more than {MAX_SHOWN_MEMBERS:,} documents"
-    else:
-        rest = len(one.ids) - MOST_ENDS
-        others = (
-            ", ".join(f"[{id}]" for id in one.ids[:MOST_ENDS]) or f"no document in the store ({one.link.tag})"
-        )
-        others += f" and {rest:,} more" if rest > 0 else ""
-    arrow = "→" if away else "←"
-    return escape_unprintable(f"- {arrow} {one.link.kind}{label}: {others}")
-
-
-def _make_link_row(one: Neighbour, *, away: bool) -> dict[str, Any]:
-    """Return a link as data."""
-    return {
-        "direction": "outgoing" if away else "incoming",
-        "kind": one.link.kind,
-        "tag": one.link.tag,
-        "label": one.link.label,
-        "ids": list(one.ids[:MOST_ENDS]),
-        "count": None if one.more else len(one.ids),
-    }
-
-
 def schema(scope: ToolScope) -> Operation[ToolAnswer]:
     """List the types of document, the kinds of link between them and the metadata fields of the store.
 
@@ -276,25 +209,6 @@ def schema(scope: ToolScope) -> Operation[ToolAnswer]:
         text="\n".join([*lines, f"match follows at most {format_count(scope.ceiling, 'link')} in a row."]),
         data=data,
     )
-
-
-def sources(scope: ToolScope) -> Operation[ToolAnswer]:
-    """List the sources that the store was made from, such as sites and folders.
-
-    Use it rather than $search to say where answers come from, or whether a source is there at all. Returns at
-    most $most_named sources, each with its number of pages. Changes nothing.
-    """
-    if scope.filter is not None:
-        return make_empty_answer("these tools see a part of the store, and cannot tell its sources", [])
-    pages = yield from call(scope.store.pages.sources, scope.store.pages.asources)
-    if not pages:
-        return make_empty_answer("the documents were added one by one, and not indexed from a source", [])
-    lines = [f"- {escape_unprintable(name)}: {format_count(count, 'page')}" for name, count in pages.items()]
-    shown = lines[:MOST_NAMED]
-    if len(lines) > len(shown):
-        shown.append(f"{len(lines) - len(shown):,} more sources are not shown.")
-    rows = [{"source": name, "pages": count} for name, count in pages.items()][:MOST_NAMED]
-    return ToolAnswer(text="\n".join(shown), data={"sources": rows, "count": len(pages)})
 
 
 def _list_names(names: Iterable[str]) -> str:

@@ -63,7 +63,7 @@ def graph_tools(
     """Make tools with which an agent searches a store and follows its links.
 
     They are ``search``, ``follow`` and ``read``, with a schema also ``match`` and ``schema``, and by name
-    ``path``, ``similar``, ``links`` and ``sources``, sync and async. Each returns text for the model, and the
+    ``path``, sync and async. Each returns text for the model, and the
     same as a JSON object in the ``artifact`` of its message. None of them writes.
 
     A mistake of the model, such as an unknown id or kind of link, or too many hops, comes back as text that
@@ -147,9 +147,6 @@ _READING: Final[Mapping[str, Callable[..., Operation[ToolAnswer]]]] = {
     "read": document_tools.read,
     "schema": link_tools.schema,
     "path": link_tools.path,
-    "similar": document_tools.similar,
-    "links": link_tools.links,
-    "sources": link_tools.sources,
 }
 _PLAIN: Final = ("search", "follow", "read")
 _TYPED: Final = (*_PLAIN, "match", "schema")
@@ -227,7 +224,6 @@ def make_specs(
     words |= {
         "results": limits.results,
         "text": f"{limits.text:,}",
-        "most_links": limits.links,
         "most_named": link_tools.MOST_NAMED,
         "subject": f"Its subject: {about.strip().rstrip('.')}. " if about.strip() else "",
         "store": described.text[:MAX_DESCRIBED],
