@@ -16,7 +16,9 @@ from typing import Any, Final, TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.utils.json import parse_partial_json
 from langchain_core.utils.json_schema import dereference_refs
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, field_validator
+
+from linkstore.core.text import is_unicode
 
 Output = TypeVar("Output", bound=BaseModel)
 Choices = Mapping[str, Sequence[str]]
@@ -35,8 +37,36 @@ _WORDS: Final = {"string": "text", "boolean": "true or false", "integer": "numbe
 """What a model is told of the types of JSON."""
 
 
+LONGEST_STATEMENT: Final = 600
+"""Characters of a statement."""
+LONGEST_TEXT: Final = 10_000
+"""Characters of a text. A longer one is malformed: all prompts that follow would carry it."""
+
+
 class MalformedOutputError(ValueError):
     """Output is malformed; the message tells a model in which way."""
+
+
+class Action(BaseModel):
+    """Structured output of one step.
+
+    A text of more than 10,000 characters is malformed, and one with a NUL character or a lone surrogate.
+    """
+
+    @field_validator("*")
+    @classmethod
+    def _check_texts(cls, value: object) -> object:
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and len(text) > LONGEST_TEXT:
+                raise ValueError(f"a text has {len(text):,} characters; write at most {LONGEST_TEXT:,}")
+            if isinstance(text, str) and not is_text(text):
+                raise ValueError("a text has a NUL character or a lone surrogate")
+        return value
+
+
+def is_text(text: str) -> bool:
+    """Say whether a text has neither NUL characters nor lone surrogates."""
+    return "\0" not in text and is_unicode(text)
 
 
 def add_fields(

@@ -27,9 +27,18 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 
 from linkstore.agents import prompts
-from linkstore.agents.answers import ANSWERED, NOT_IN_SOURCES, PARTLY
+from linkstore.agents.answers import (
+    ANSWERED,
+    NOT_IN_SOURCES,
+    PARTLY,
+    ActionRecord,
+    Budget,
+    ChunkSource,
+    Reading,
+    ReadingCandidate,
+    ReadingStatement,
+)
 from linkstore.agents.facts import CHUNK_KEY, find_missing_name, read_place
-from linkstore.agents.lookups import find_linked
 from linkstore.agents.model_calls import (
     TRIES,
     CallTimeoutError,
@@ -38,16 +47,7 @@ from linkstore.agents.model_calls import (
     PromptTooLongError,
 )
 from linkstore.agents.outputs import add_fields
-from linkstore.agents.state import (
-    ActionRecord,
-    Budget,
-    ChunkSource,
-    CitedReply,
-    CitedStatement,
-    Reading,
-    ReadingCandidate,
-    ReadingStatement,
-)
+from linkstore.agents.prompts import CitedReply, CitedStatement
 from linkstore.context.compiled import TokenCounter
 from linkstore.core.arrays import normalize_vector
 from linkstore.core.calls import Call, Operation, call, call_plan, request
@@ -57,6 +57,7 @@ from linkstore.core.plans import select_stored
 from linkstore.core.text import fold, tokenize
 from linkstore.errors import AgentError
 from linkstore.store.linkstore import LinkStore
+from linkstore.strategies.neighbours import find_linked
 
 _LOG: Final = logging.getLogger("linkstore.reader")
 FIRST_READ: Final = 5

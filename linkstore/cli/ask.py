@@ -26,7 +26,7 @@ from linkstore.errors import AgentError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.agents.answers import Answer
-    from linkstore.agents.fact_index import FactSummary
+    from linkstore.agents.facts import FactSummary
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
 
@@ -103,9 +103,9 @@ def ask(
         with open_core_store(store) as opened_store:
             _show_passages(text, opened_store)
         raise typer.Exit(USAGE)
+    from linkstore.agents.answers import Budget
     from linkstore.agents.chat_models import chat_model
     from linkstore.agents.reader import graph_reader
-    from linkstore.agents.state import Budget
 
     chosen = chat_model(
         model,
@@ -219,7 +219,7 @@ def facts(
         dry_run: Count the calls and tokens that it would cost, and write nothing.
     """
     from linkstore.agents.chat_models import chat_model
-    from linkstore.agents.fact_index import ModelExtractor, index_facts
+    from linkstore.agents.facts import ModelExtractor, index_facts
     from linkstore.store.linkstore import LinkStore
 
     if model is None:

@@ -120,7 +120,7 @@ def _show_paths(paths: ShortestPaths, *, json: bool) -> None:
 
 def _show_impact(store: CoreStore, name: str, *, json: bool) -> None:
     from linkstore.core.calls import call_plan, run
-    from linkstore.strategies.impact import find_impact
+    from linkstore.strategies.neighbours import find_impact
 
     by_name = store.find(name).document
     documents = [by_name] if by_name else find_documents(store, name, by_ending=True)

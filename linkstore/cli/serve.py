@@ -182,7 +182,8 @@ def mcp(
         token: With --http: the bearer token that clients must send; default a new one, shown on stderr.
         allow_host (HOST): With --http: a further allowed value of the header Host; repeatable.
         about: What the store is about; models read it. NAME=TEXT is for one of several; repeatable.
-        tool (NAME): A tool to offer: search, match, follow, read, schema or path; repeatable; default search, follow and read, with a schema also match and schema.
+        tool (NAME): A tool to offer: search, match, follow, read, schema or path; repeatable; default
+            search, follow and read, with a schema also match and schema.
         filter (JSON): Filter on metadata; clients see only documents that pass. NAME=JSON is for one of
             several stores; repeatable.
         write: Let clients add and delete documents; for one store.

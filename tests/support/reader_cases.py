@@ -22,7 +22,7 @@ from scripted_model import ScriptedChatModel
 from linkstore import Link, LinkStore, add_links
 from linkstore.agents import Answer, Budget, Fact, GraphReader, index_facts, reading
 from linkstore.agents import graph_reader as make_reader
-from linkstore.agents.state import CitedReply, CitedStatement
+from linkstore.agents.prompts import CitedReply, CitedStatement
 from linkstore.errors import AgentError, StoreUnavailableError
 
 QUESTION = "Where was Joan of Arc born?"

@@ -21,7 +21,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from scripted_model import ScriptedChatModel
 
 from linkstore import Link, LinkStore, add_links
-from linkstore.agents import ToolLimits, document_tools, graph_tools, match_tool
+from linkstore.agents import ToolLimits, graph_tools, match_tool, store_tools
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.calls import run
 from linkstore.core.documents import PageDocuments
@@ -464,7 +464,7 @@ class OwnToolCases:
         scope = ToolScope(store)
         for huge in (10**5_000, -(10**5_000)):
             for operation in (
-                document_tools.read(scope, "short", huge),
+                store_tools.read(scope, "short", huge),
                 match_tool.match(scope, [{"start": "short"}], limit=huge),
             ):
                 with pytest.raises(StrategyError, match="an integer of too many digits"):
