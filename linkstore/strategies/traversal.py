@@ -25,7 +25,7 @@ from linkstore.core.arrays import (
     mark_first,
     sort_unique,
 )
-from linkstore.core.calls import observe_plan
+from linkstore.core.calls import answer_plan
 from linkstore.core.display import format_count
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.hits import Cut
@@ -33,6 +33,7 @@ from linkstore.core.plans import Plan, Side, rank_refs, sort_by_group
 from linkstore.errors import StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
 
+A = TypeVar("A")
 T = TypeVar("T")
 NO_REFS: Ints = np.empty(0, dtype=np.int64)
 NO_SCORES: Floats = np.empty(0, dtype=np.float32)
@@ -391,29 +392,26 @@ def apply_beam(trail: Trail, positions: Ints, controls: Traversing) -> Plan[Ints
     return positions[chosen]
 
 
-def check_depth(strategy: Strategy, hops: int, max_depth: int | None) -> None:
+def check_depth(strategy: Strategy, hops: int, max_depth: int) -> None:
     """Raise if a strategy follows more links in a row than a store allows.
 
     Raises:
         StrategyError: If ``hops`` is more than ``max_depth``. The message names both.
     """
-    if max_depth is not None and hops > max_depth:
+    if hops > max_depth:
         raise StrategyError(
             f"{strategy} follows up to {format_count(hops, 'link')} in a row, but this store has "
             f"max_depth={max_depth}; ask for a depth of at most {max_depth}"
         )
 
 
-def limit_depth(plan: Plan[T], strategy: Strategy, max_depth: int | None) -> Plan[T]:
+def limit_depth(plan: Plan[T], strategy: Strategy, max_depth: int) -> Plan[T]:
     """Run the plan of a strategy, which ends with an error where it would follow more links than allowed.
 
     The settings of linkstore's own strategies are checked before they run. This counts the links that any
     plan follows.
     """
-    if max_depth is None:
-        return plan
-    limit = _DepthLimit(strategy, max_depth)
-    return observe_plan(plan, limit.check, limit.learn)
+    return answer_plan(plan, _DepthLimit(strategy, max_depth).answer)
 
 
 class _DepthLimit:
@@ -429,14 +427,17 @@ class _DepthLimit:
         self._documents: dict[int, int] = {}
         self._groups: dict[int, int] = {}
 
-    def check(self, fetch: plans.Fetch[Any]) -> None:
-        """Raise if the fetch follows one link more than allowed."""
+    def answer(self, fetch: plans.Fetch[A]) -> Plan[A]:
+        """Pass a fetch on, unless it follows one link more than allowed."""
         if isinstance(fetch, plans.Members):
             depth = max((self._groups.get(group, -1) for group in fetch.groups.tolist()), default=-1) + 1
             check_depth(self._strategy, depth, self._max_depth)
+        answer = yield from plans.ask(fetch)
+        self._learn(fetch, answer)
+        return answer
 
-    def learn(self, fetch: plans.Fetch[Any], answer: Any) -> None:
-        """Note how far away is what an answer contains."""
+    def _learn(self, fetch: plans.Fetch[Any], answer: Any) -> None:
+        """Record how far away is what an answer contains."""
         match fetch:
             case plans.Nearest() | plans.Find() | plans.Lexical():
                 _note_depths(self._documents, answer.refs, repeat(0))
