@@ -48,7 +48,7 @@ class ReadingCandidate(TypedDict):
 
 
 class ReadingStatement(TypedDict):
-    """A statement of the notes, or of the answer: its ``text``, and the ``chunks`` that it cites."""
+    """A finding, or a statement of the answer: its ``text``, and the ``chunks`` that it cites."""
 
     text: str
     chunks: list[str]
@@ -58,7 +58,7 @@ class Reading(TypedDict):
     """The state of a reading."""
 
     question: str
-    notes: list[ReadingStatement]
+    findings: list[ReadingStatement]
     """What was found out, as long as it is not the whole answer."""
     queries: list[str]
     """What to search for."""
@@ -308,6 +308,6 @@ def make_answer(state: Reading) -> Answer:
             text=statement["text"],
             citations=tuple(Citation(id=id, **state["citable"][id]) for id in statement["chunks"]),
         )
-        for statement in state["statements"] or state["notes"]
+        for statement in state["statements"] or state["findings"]
     )
     return Answer(**values, reading=state)

@@ -95,14 +95,14 @@ class Endpoint:
             return await refuse(send, HTTPStatus.METHOD_NOT_ALLOWED, "only POST is answered")
         started = False
 
-        async def send_noted(message: Message) -> None:
+        async def send_recorded(message: Message) -> None:
             nonlocal started
             started = True
             await send(message)
 
         try:
             async with asyncio.timeout(self._limits.upload + self._limits.answer):
-                await self._app(scope, receive, send_noted)
+                await self._app(scope, receive, send_recorded)
         except TimeoutError:
             if not started:
                 await refuse(send, HTTPStatus.GATEWAY_TIMEOUT, "the answer took too long")

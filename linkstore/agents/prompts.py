@@ -1,7 +1,7 @@
 """The prompt of a step of reading, written from its state, and what the model may say.
 
-A prompt depends on the question and the notes, not on earlier messages, so it does not grow with the number
-of steps beyond the notes. What comes from documents is framed, or stands on one line.
+A prompt depends on the question and the findings, not on earlier messages, so it does not grow with the
+number of steps beyond the findings. What comes from documents is framed, or stands on one line.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def make_prompt(
         instructions: The caller's own, about the form of the answer.
     """
     numbers = {id: f"P{number}" for number, id in enumerate(state["shown"], 1)}
-    notes = (
+    findings = (
         f"{statement['text']} [{', '.join(numbers[id] for id in statement['chunks'])}]"
-        for statement in state["notes"]
+        for statement in state["findings"]
     )
     parts = [
-        format_list("Notes on passages that were read before; they count as passages:", notes),
+        format_list("Notes on passages that were read before; they count as passages:", findings),
         format_list("Searched for already:", state["searched"][1:]),
         passages or NO_PASSAGE,
         format_list("Unread passages, an excerpt of each, the best by the searches first:", candidates),

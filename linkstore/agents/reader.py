@@ -114,7 +114,7 @@ def graph_reader(
 
     It searches, and answers in one call if the best passages have the answer. Else it reads on what the model
     searches for or chooses: passages, their neighbours on the page, what is linked with them, and, with
-    facts, what those lead to. What was found out becomes notes, which are the answer if there is no better
+    facts, what those lead to. What was found out becomes findings, which are the answer if there is no better
     one. A statement is kept if what it cites has its names and numbers.
 
     Args:

@@ -3,7 +3,7 @@
 Each step is an operation on a copy of the state. It looks up what was searched for, shows the model passages,
 and asks for the answer, or for what is missing. In the first call the passages are the best by the store's
 default search; later, those that the model chose or the best that are unread, beside excerpts of what else
-there is: linked passages and hits. Statements that are not the whole answer become notes.
+there is: linked passages and hits. Statements that are not the whole answer become findings.
 
 The method is a smaller form of GraphReader's (S. Li et al., 2024, https://arxiv.org/abs/2406.14550): one
 prompt takes its three decisions (what to look for, what to read, when to answer), a plan is made only of what
@@ -92,7 +92,7 @@ RANK_OFFSET: Final = 5
 _NUMBER: Final = re.compile(r"[\[\]\s]|(?<!\w)P(?=\d)", re.IGNORECASE)
 """What may stand around the digits of a number."""
 _NUMBERS: Final = re.compile(r"\s*\[P\d+(?:[,;\s]+P\d+)*\]", re.IGNORECASE)
-"""Numbers of passages within a statement, as the notes have them behind it."""
+"""Numbers of passages within a statement, as the findings have them behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +241,7 @@ class ReadingStep:
         if reply is None:
             self.conclude(f"the budget of {state['stopped']} was used up")
         elif isinstance(reply, MalformedOutput):
-            if not state["notes"]:
+            if not state["findings"]:
                 raise AgentError(f"the model's output was malformed: {reply.problem}")
             self.conclude("the model's output was malformed")
         else:
@@ -303,16 +303,16 @@ class ReadingStep:
         return ""
 
     def _take_up(self, reply: CitedReply, texts: Mapping[str, str], read: Sequence[str]) -> None:
-        """Take up a reply: end, or note its statements and go on."""
+        """Take up a reply: end, or record its statements and go on."""
         state = self.state
         kept = self._keep_statements(reply.statements, texts)
         whole = reply.answered and len(kept) == len(reply.statements)
         activity = f"read {', '.join(map(repr, read))}" if read else "began"
-        if reply.answered and (kept or (whole and state["notes"])):
-            state["statements"] = kept or state["notes"]
+        if reply.answered and (kept or (whole and state["findings"])):
+            state["statements"] = kept or state["findings"]
             self.conclude(activity, ANSWERED if whole else PARTLY)
             return
-        state["notes"] += [statement for statement in kept if statement not in state["notes"]]
+        state["findings"] += [statement for statement in kept if statement not in state["findings"]]
         wanted = self._find_numbered("chunks", reply.read)
         state["wanted"] = [id for id in wanted if id in state["candidates"]]
         searched = {query.casefold() for query in state["searched"]}
@@ -326,9 +326,9 @@ class ReadingStep:
             self.conclude(activity)
 
     def conclude(self, activity: str, outcome: str = "") -> None:
-        """End the reading, with the notes as its answer if nothing else is said."""
+        """End the reading, with the findings as its answer if nothing else is said."""
         state = self.state
-        state["statements"] = state["statements"] or state["notes"]
+        state["statements"] = state["statements"] or state["findings"]
         state["outcome"] = outcome or (PARTLY if state["statements"] else NOT_IN_SOURCES)
         cited = dict.fromkeys(id for statement in state["statements"] for id in statement["chunks"])
         self._record(state["outcome"], list(cited), activity)
@@ -393,8 +393,8 @@ class ReadingStep:
         The passages of the first call are followed here too: it is shown no candidates.
         """
         state, store = self.state, self.sources.store
-        # The notes name what is looked for now, which a question of several steps may not.
-        looked_for = " ".join([state["question"], *(note["text"] for note in state["notes"][-1:])])
+        # The findings name what is looked for now, which a question of several steps may not.
+        looked_for = " ".join([state["question"], *(finding["text"] for finding in state["findings"][-1:])])
         vector = yield from call(store.embeddings.embed_query, store.embeddings.aembed_query, looked_for)
         ids = [document.id or "" for document in passages]
         plan = find_linked([*ids, *state["read"]], normalize_vector(vector), SHOWN_HITS)

@@ -144,9 +144,9 @@ def search(scope: ToolScope, question: str, result_type: str | None = None) -> O
         )
         for hit in shown
     ]
-    notes = [f"Probably nothing here is about this: {hits.doubt}."] if hits.doubt else []
+    remarks = [f"Probably nothing here is about this: {hits.doubt}."] if hits.doubt else []
     heading = f"{len(results)} results; cite a document by its id in brackets, or its URL."
-    return make_results_answer(heading, results, list(map(escape_unprintable, notes)))
+    return make_results_answer(heading, results, list(map(escape_unprintable, remarks)))
 
 
 def _choose_strategy(scope: ToolScope) -> Strategy:
@@ -423,9 +423,9 @@ def follow(
         f"[{escape_unprintable(near.id)}] lead to:"
     )
     rest = len(ends) - len(results)
-    notes = [f"{rest:,} more documents are not shown; name kinds to see fewer."] if rest > 0 else []
-    notes += [f"Not followed: {_describe_hub(neighbour)}." for neighbour in large]
-    return make_results_answer(heading, results, notes, found=len(ends))
+    remarks = [f"{rest:,} more documents are not shown; name kinds to see fewer."] if rest > 0 else []
+    remarks += [f"Not followed: {_describe_hub(neighbour)}." for neighbour in large]
+    return make_results_answer(heading, results, remarks, found=len(ends))
 
 
 def path(scope: ToolScope, start: str, end: str) -> Operation[ToolAnswer]:

@@ -115,22 +115,22 @@ def make_empty_answer(reason: str, remedies: Sequence[str]) -> ToolAnswer:
 
 
 def make_results_answer(
-    heading: str, results: Sequence[ToolResult], notes: Sequence[str] = (), **more: Any
+    heading: str, results: Sequence[ToolResult], remarks: Sequence[str] = (), **more: Any
 ) -> ToolAnswer:
     """Make an answer of documents.
 
     Args:
         heading: The first line.
         results: The documents, best first.
-        notes: Lines below them.
+        remarks: Lines below them.
         more: Further data.
     """
     lines = [
         heading,
         *(line for rank, result in enumerate(results, 1) for line in result.lines(rank)),
-        *notes,
+        *remarks,
     ]
-    data = {"results": [result.to_dict() for result in results], "notes": list(notes), **more}
+    data = {"results": [result.to_dict() for result in results], "notes": list(remarks), **more}
     return ToolAnswer(text="\n".join(lines), data=data)
 
 

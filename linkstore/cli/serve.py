@@ -16,7 +16,7 @@ import typer
 
 from linkstore.cli.commands import EmbeddingOption, StoreOption
 from linkstore.cli.exits import SOURCE_INCOMPLETE, UsageError
-from linkstore.cli.output import note
+from linkstore.cli.output import inform
 from linkstore.cli.stores import (
     DEFAULT_STORE,
     find_store,
@@ -138,9 +138,9 @@ def serve(
         app = make_app(views, chosen, list_allowed_hosts(host, number, allow_host or ()), endpoint)
         where = (allow_host or [f"{host}:{number}"])[0]
         address = f"http://{where}/#token={quote(chosen, safe='')}"
-        note(f"open {address} (Ctrl-C ends it)")
+        inform(f"open {address} (Ctrl-C ends it)")
         if mcp:
-            note(f"MCP clients: http://{where}/mcp, with the same token")
+            inform(f"MCP clients: http://{where}/mcp, with the same token")
         if not no_browser:
             webbrowser.open(address)
         run_server(app, listening, HttpLimits(answer=_SECONDS))
@@ -241,7 +241,7 @@ def mcp(
         with _open_port(host, port) as listening:
             if token is None:
                 token = secrets.token_urlsafe(32)
-                note(f"token: {token}")
+                inform(f"token: {token}")
             log_to_stderr()
             serve_http(serving, listening, token, tuple(allow_host or ()))
 

@@ -50,7 +50,7 @@ class Observer(Protocol):
     """
 
     def search_begins(self, question: str, strategy: str) -> Callable[[CompletedSearch], None]:
-        """Note the start of a search, and return a function to call once when it ends.
+        """Learn of the start of a search, and return a function to call once when it ends.
 
         The same thread or task calls it.
         """

@@ -312,7 +312,7 @@ class Trail:
         return positions
 
     def cut(self, reason: str, count: int, depth: int | None, detail: str) -> None:
-        """Note what was left out. Nothing is noted for a count of 0."""
+        """Record what was left out, unless the count is 0."""
         if count:
             self.cuts.append(Cut(reason=reason, count=count, depth=depth, detail=detail))
 
@@ -325,7 +325,7 @@ def make_hop(
     *,
     exclude: Ints = NO_REFS,
 ) -> Plan[FoundDocuments]:
-    """Follow the links of the frontier one hop, and note what was left out.
+    """Follow the links of the frontier one hop, and record what was left out.
 
     Args:
         trail: The trail of the search.
@@ -351,13 +351,13 @@ def make_hop(
             exclude=exclude,
             filter=question.hop_filter,
         )
-        yield from note_cuts(trail, hop, depth, controls)
+        yield from record_cuts(trail, hop, depth, controls)
         parts.append(hop.edges)
     return FoundDocuments.from_edges(Edges.concatenate(parts))
 
 
-def note_cuts(trail: Trail, hop: Hop, depth: int, controls: Traversing) -> Plan[None]:
-    """Note the hubs not followed, and everything that the filters of the stage left out."""
+def record_cuts(trail: Trail, hop: Hop, depth: int, controls: Traversing) -> Plan[None]:
+    """Record the hubs not followed, and everything that the filters of the stage left out."""
     stage = "hop_filter" if depth else "seed_filter"
     trail.cut("filter", hop.excluded, depth, EXCLUDED_LINKS_NOTE)
     trail.cut("filter", hop.reached.filtered, depth, f"members of link groups that {stage} excludes")
@@ -440,20 +440,20 @@ class _DepthLimit:
         """Record how far away is what an answer contains."""
         match fetch:
             case plans.Nearest() | plans.Find() | plans.Lexical():
-                _note_depths(self._documents, answer.refs, repeat(0))
+                _record_depths(self._documents, answer.refs, repeat(0))
             case plans.Resolve():  # the query itself names these groups: their documents are starts
-                _note_depths(self._groups, answer, repeat(-1))
+                _record_depths(self._groups, answer, repeat(-1))
             case plans.Groups():
                 left = fetch.refs[answer.document].tolist()
-                _note_depths(self._groups, answer.group, (self._documents.get(ref, -1) for ref in left))
+                _record_depths(self._groups, answer.group, (self._documents.get(ref, -1) for ref in left))
             case plans.Members():
                 through = fetch.groups[answer.group].tolist()
                 depths = (self._groups.get(group, -1) + 1 for group in through)
-                _note_depths(self._documents, answer.refs, depths)
+                _record_depths(self._documents, answer.refs, depths)
             case _:
                 pass
 
 
-def _note_depths(known: dict[int, int], refs: Ints, depths: Iterable[int]) -> None:
+def _record_depths(known: dict[int, int], refs: Ints, depths: Iterable[int]) -> None:
     for ref, depth in zip(refs.tolist(), depths, strict=False):
         known[ref] = min(depth, known.get(ref, depth))
