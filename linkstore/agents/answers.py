@@ -9,7 +9,6 @@ from typing import Any, Final, TypedDict, cast, get_origin, get_type_hints
 
 from linkstore.core.arguments import require_at_least
 from linkstore.core.display import escape_unprintable, format_count
-from linkstore.core.hit_graph import GraphEdge, GraphNode, HitGraph
 from linkstore.errors import StrategyError
 
 DEFAULT_STEPS: Final = 8
@@ -37,12 +36,11 @@ class ChunkSource(TypedDict):
 class ReadingCandidate(TypedDict):
     """A passage that may be read next.
 
-    Keys: ``score``, higher for one that was near the top of a list, or in several; ``of``, the chunk whose
-    link led to it, empty for a search; ``how``, that link in words; ``facts``, those of it that were found.
+    Keys: ``score``, higher for one that was near the top of a list, or in several; ``how``, the link that led
+    to it, in words, empty for a search; ``facts``, those of it that were found.
     """
 
     score: float
-    of: str
     how: str
     facts: list[str]
 
@@ -72,8 +70,6 @@ class Reading(TypedDict):
     read: list[str]
     citable: dict[str, ChunkSource]
     """Chunks that were read."""
-    ways: dict[str, str]
-    """For each chunk that was read, the chunk whose link led to it, or an empty string."""
     actions: list[ActionRecord]
     refused: dict[str, int]
     """How many ``chunks`` and ``citations`` were invented, and ``statements`` not supported."""
@@ -182,7 +178,6 @@ class Answer:
         shown: Ids of the chunks that the model was shown, whole or in part, in order; to it, the first is P1.
         read: Ids of the chunks that were read, in order.
         actions: All actions, in order.
-        ways: For each chunk that was read, the chunk whose link led to it, or an empty string.
         refused: How many ``chunks`` and ``citations`` the model invented, and how many ``statements`` cite
             nothing, or have names or numbers that what they cite lacks.
         malformed: How many outputs of the model were malformed.
@@ -201,7 +196,6 @@ class Answer:
     shown: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     actions: tuple[ActionRecord, ...] = ()
-    ways: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
     malformed: int = 0
     steps: int = 0
@@ -256,41 +250,6 @@ class Answer:
             for citation in self.citations
         ]
         return "\n".join(escape_unprintable(line) for line in lines)
-
-    def graph(self) -> HitGraph:
-        """Return the question and the chunks read, with the ways among them.
-
-        The role of the question is ``start``, that of a chunk that the answer cites ``hit``, and of others
-        ``way``. The links on the ways to what is cited are ``followed``.
-        """
-        question = "question:"
-        came = {f"chunk:{id}": f"chunk:{of}" if of in self.ways else question for id, of in self.ways.items()}
-        depth = {question: 0}
-        for node, before in came.items():
-            depth[node] = depth[before] + 1
-        marked: set[str] = set()
-        cited = {f"chunk:{citation.id}": citation for citation in self.citations}
-        for node in cited:
-            while node in came and node not in marked:
-                marked.add(node)
-                node = came[node]
-        start = GraphNode(id=question, title=self.question, url=None, role="start", depth=0, score=None)
-        others = (
-            GraphNode(
-                id=node,
-                title=(cited[node].title if node in cited else "") or node.partition(":")[2],
-                url=cited[node].url or None if node in cited else None,
-                role="hit" if node in cited else "way",
-                depth=depth[node],
-                score=None,
-            )
-            for node in came
-        )
-        edges = (
-            GraphEdge(source=before, target=node, kind="led to", label=None, followed=node in marked)
-            for node, before in came.items()
-        )
-        return HitGraph(nodes=(start, *others), edges=tuple(edges))
 
     def __str__(self) -> str:
         return self.text

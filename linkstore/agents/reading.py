@@ -175,7 +175,7 @@ class ReadingStep:
             weight = LATER if state["searched"] else 1.0
             hits: Hits = yield from request(Call(store.search, store.asearch, (query,), {"k": SHOWN_HITS}))
             state["searched"].append(query)
-            new = self._add_candidates(((hit.document.id or "", "", "") for hit in hits), weight)
+            new = self._add_candidates(((hit.document.id or "", "") for hit in hits), weight)
             self._record("", [], f"searched for {query!r}: {format_count(len(new), 'new passage')}")
             if facts is None:
                 continue
@@ -186,7 +186,7 @@ class ReadingStep:
                     raise AgentError(f"{hit.document.id!r} is no fact; pass the store that index_facts wrote")
                 texts.setdefault(str(chunk), []).append(hit.document.page_content)
             stored = yield from call_plan(store.backend, select_stored(texts))
-            self._add_candidates(((id, "", "") for id in texts if id in stored), weight * BY_FACTS)
+            self._add_candidates(((id, "") for id in texts if id in stored), weight * BY_FACTS)
             for id in stored:
                 if (candidate := state["candidates"].get(id)) is not None:
                     candidate["facts"] = list(dict.fromkeys([*candidate["facts"], *texts[id]]))
@@ -399,7 +399,7 @@ class ReadingStep:
         ids = [document.id or "" for document in passages]
         plan = find_linked([*ids, *state["read"]], normalize_vector(vector), SHOWN_HITS)
         linked = yield from call_plan(store.backend, plan)
-        ways = ((chunk.id, chunk.of, f"{chunk.how} P{self.number(chunk.of)}") for chunk in linked)
+        ways = ((chunk.id, f"{chunk.how} P{self.number(chunk.of)}") for chunk in linked)
         new = self._add_candidates(ways, LINKED)
         self._record("", [], f"looked at links: {format_count(len(new), 'new passage')}")
         beside = [chunk.id for chunk in linked if chunk.beside and chunk.of in ids]
@@ -449,30 +449,27 @@ class ReadingStep:
 
     def _mark_as_read(self, document: Document) -> None:
         id, url = document.id or "", document.metadata.get("url")
-        candidate = self.state["candidates"].pop(id, None)
-        way = candidate["of"] if candidate is not None else ""
-        self.state["ways"][id] = way if way in self.state["read"] else ""
+        self.state["candidates"].pop(id, None)
         self.state["read"].append(id)
         title = ", ".join(read_place(document.metadata))
         self.state["citable"][id] = ChunkSource(url=url if isinstance(url, str) else "", title=title)
 
-    def _add_candidates(self, passages: Iterable[tuple[str, str, str]], weight: float) -> list[str]:
+    def _add_candidates(self, passages: Iterable[tuple[str, str]], weight: float) -> list[str]:
         """Add passages that were not read to the candidates, best first, and return the ids of new ones.
 
         Args:
-            passages: The id of each, the chunk whose link led to it, and how.
+            passages: The id of each, and the link that led to it, in words.
             weight: Of the list.
         """
         candidates, new = self.state["candidates"], []
-        for rank, (id, of, how) in enumerate(passages):
+        for rank, (id, how) in enumerate(passages):
             if id in self.state["read"]:
                 continue
             if id not in candidates:
-                candidates[id] = ReadingCandidate(score=0.0, of=of, how=how, facts=[])
+                candidates[id] = ReadingCandidate(score=0.0, how=how, facts=[])
                 new.append(id)
             candidates[id]["score"] += weight / (rank + RANK_OFFSET)
-            if how and not candidates[id]["how"]:
-                candidates[id]["of"], candidates[id]["how"] = of, how
+            candidates[id]["how"] = candidates[id]["how"] or how
         return new
 
     def _refuse(self, sort: str, count: int) -> None:

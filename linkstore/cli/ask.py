@@ -186,7 +186,7 @@ def _show_answer(answer: Answer) -> None:
 
 def _make_fields(answer: Answer, cost: float | None) -> dict[str, Any]:
     fields = {**asdict(answer), "answer": answer.text, "cost": cost}
-    return {name: fields[name] for name in fields if name not in {"ways", "reading"}}
+    return {name: fields[name] for name in fields if name != "reading"}
 
 
 MAX_SHOWN_FAILURES = 10
