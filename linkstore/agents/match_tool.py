@@ -176,12 +176,14 @@ class StoreDescription:
 
     Args:
         text: Types with their fields and commonest values, and relations.
+        types_text: The types alone, a line each.
         relations: The kinds of link.
         types: The types of documents; none without a schema.
         fields: The metadata fields of a sample of the documents.
     """
 
     text: str
+    types_text: str = ""
     relations: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
@@ -235,6 +237,7 @@ def describe_store(scope: ToolScope) -> Operation[StoreDescription]:
         lines.append(f" Forms of branches: {along}, or against the links {against}.")
     return StoreDescription(
         text=escape_unprintable("".join(lines)),
+        types_text="\n".join(map(escape_unprintable, described)),
         relations=relations,
         types=tuple(sorted(schema.types)) if schema else (),
         fields=tuple(sorted(named - _NOT_TOLD - {type_field})),
