@@ -1,9 +1,9 @@
 """The prompt for Cypher about a store: types, relations, examples, and paths from what a question names.
 
 The examples are made of the relations of the store, with marks such as <a ship> in the place of names. The
-paths begin at the documents that a question names, as queries that need little change: a small model picks among
-them more surely than it composes. Prompts with examples that are made for the question follow D. Gao and others,
-"Text-to-SQL Empowered by Large Language Models", PVLDB 17(5), 2024.
+paths begin at the documents that a question names, as queries that need little change: a small model picks
+among them more surely than it composes. Prompts with examples that are made for the question follow D. Gao and
+others, "Text-to-SQL Empowered by Large Language Models", PVLDB 17(5), 2024.
 """
 
 from __future__ import annotations
