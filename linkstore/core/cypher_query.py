@@ -135,8 +135,13 @@ class _Tree:
 
     def _list_unwanted(self, name: str) -> list[Branch]:
         """Return the branches that must not lead to a node."""
-        others = [pattern for anchor, pattern in self._pattern.without if anchor == name]
-        return [_merge(_Tree(pattern, name).branches or [Branch()]) for pattern in others]
+        unwanted = []
+        for anchor, pattern in self._pattern.without:
+            if anchor == name:
+                node = pattern.nodes[name]
+                node.type = node.type or self._pattern.nodes[name].type
+                unwanted.append(_merge(_Tree(pattern, name).branches or [Branch()]))
+        return unwanted
 
 
 def _merge(branches: Sequence[Branch]) -> Branch:

@@ -37,7 +37,7 @@ def write_query(rng: random.Random) -> str:
                         f"NOT ({child}.n = 2 AND {child}.status = 'over')",
                         f"({child}.n IN [0, 1] OR {child}.status IS NULL)",
                         f"{child}.status <> 'over'",
-                        f"{child}.id <> 'd{rng.randrange(SIZE)}'",
+                        f"{child}.id <> 'd{rng.randrange(SIZE)}'" if not label else f"{child}.n < 3",
                     ]
                 )
             )
