@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NAME_PROPERTIES: Final = frozenset({"name", "title", "id"})
 """Properties that name a document instead of being compared with its metadata."""
+MAX_CHARACTERS: Final = 10_000
 _GRAMMAR: Final = r"""
 start: match+ "RETURN"i returned order? limit? ";"?
 match: "MATCH"i _part ("," _part)* where?
@@ -211,13 +212,16 @@ def read_cypher(text: str, *, forgiving: bool = False) -> CypherQuery:
     """
     from lark import UnexpectedInput
 
+    if len(text) > MAX_CHARACTERS:
+        raise QueryError(f"a query may have {MAX_CHARACTERS:,} characters, not {len(text):,}")
     try:
-        tree = _make_parser().parse(text)
+        return _Reading(forgiving).read(_make_parser().parse(text))
+    except RecursionError as error:
+        raise QueryError("the conditions of the query are nested too deeply") from error
     except UnexpectedInput as error:
         rest = text[error.pos_in_stream :] if error.pos_in_stream is not None else ""
         at = f"at {quote_value(rest[:40])}" if rest.strip() else "at its end"
         raise QueryError(f"the query cannot be read {at}; {_READS}") from error
-    return _Reading(forgiving).read(tree)
 
 
 @cache
@@ -255,12 +259,8 @@ class _Reading:
             elif part.data == "returned":
                 returned = tuple(self._read_item(pattern, item) for item in part.children if item)
             elif part.data == "order":
-                expression, direction = part.children
-                alias = (
-                    self._aliases.get(str(expression.children[0])) if len(expression.children) == 1 else None
-                )
-                order = alias or self._read_expression(pattern, expression)
-                descending = str(direction or "").upper().startswith("DESC")
+                order = self._read_order(pattern, part.children[0])
+                descending = str(part.children[1] or "").upper().startswith("DESC")
             else:
                 limit = int(str(part.children[0]))
         for pair in self._different:
@@ -275,6 +275,19 @@ class _Reading:
         return CypherQuery(
             pattern=pattern, returned=returned, order=order, descending=descending, limit=limit
         )
+
+    def _read_order(self, pattern: Pattern, tree: Tree[Any]) -> Property:
+        """Return what orders the results: a count, or a property, which may name documents too."""
+        variable, *key = map(_unquote, tree.children)
+        order = self._aliases.get(variable) if tree.data == "variable" else None
+        order = order or self._read_expression(pattern, tree)
+        if order.key is not None or order.counted:
+            return order
+        if tree.data != "property" or key == ["id"]:
+            raise QueryError(
+                f"ORDER BY {'.'.join([variable, *key])}: give a property, such as {variable}.year"
+            )
+        return replace(order, key=key[0])
 
     def _add_chain(self, pattern: Pattern, tree: Tree[Any]) -> list[str]:
         """Add the nodes and links of a chain, and return the variables of its nodes."""

@@ -143,6 +143,10 @@ ONE = "MATCH (:Ship {name: 'Aurora'})-[:OWNED_BY]->(o:Owner) "
             ),
         ),
         (
+            "MATCH (o:Owner) RETURN o.name ORDER BY o.name // of a harbour",
+            GraphQuery(Branch(None, "Owner"), result_type="Owner", order_by="name"),
+        ),
+        (
             "MATCH (o:`Big Owner`) RETURN o.city, count(*)",
             GraphQuery(Branch(None, "Big Owner"), result_type="Big Owner", returns="groups", field="city"),
         ),
@@ -177,7 +181,10 @@ def test_nodes_that_are_the_same_are_one() -> None:
         ("MATCH (a:A)-[:R*1..99]->(b) RETURN b", "repeat"),
         ("MATCH (a)-[:R]->(b) WHERE a <> b RETURN a", "needs a name"),
         ("MATCH (a:A:B) RETURN a", "use a variable for each node"),
+        ("MATCH (a:A) RETURN a ORDER BY a", "give a property, such as a.year"),
         ("MATCH " + "(" * 400 + "a", "cannot be read"),
+        ("MATCH (a:A) WHERE " + "NOT " * 2_000 + "a.x = 1 RETURN a", "nested too deeply"),
+        ("MATCH (a:A) RETURN a" + " " * 10_000, "10,000 characters"),
     ],
 )
 def test_what_a_query_cannot_say_is_refused_with_what_to_do(text: str, says: str) -> None:
