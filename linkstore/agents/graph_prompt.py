@@ -149,17 +149,22 @@ def is_in_question(name: str, question: str) -> bool:
     }
 
 
-def write_question(question: str, names: Sequence[Name], schema: Schema) -> str:
-    """Return the prompt for one question, with the paths that lead from what it names."""
+def write_leads(names: Sequence[Name], schema: Schema) -> str:
+    """Say what a question names, and list the paths from there as queries; nothing without a name.
+
+    Args:
+        names: Names in the question, each with the type of the document that it means.
+        schema: Of the store.
+    """
     arrows = list_arrows(schema)
     named = [(name, label) for name, label in names if label in schema.types]
     if not named:
-        return f"Question: {question}"
+        return ""
     meant = ", ".join(f"{name} is a {label}" for name, label in named)
     lines = [f"In the question: {meant}. Paths from there:"]
     for name, label in named:
         lines += islice(_list_leads(name, label, arrows, sorted(schema.types)), 2 * MAX_LEADS)
-    return "\n".join([*lines, f"Question: {question}"])
+    return "\n".join([*lines, ""])
 
 
 def _list_leads(name: str, label: str, arrows: Sequence[Arrow], types: Sequence[str]) -> Iterator[str]:

@@ -17,11 +17,12 @@ from pydantic import BaseModel, Field
 
 from linkstore.agents.graph_prompt import (
     Arrow,
+    Name,
     find_names,
     is_in_question,
     list_arrows,
     list_paths,
-    write_question,
+    write_leads,
     write_task,
 )
 from linkstore.agents.match_tool import describe_store
@@ -35,7 +36,7 @@ from linkstore.core.filters import Filter
 from linkstore.core.graph_answer import GraphAnswer
 from linkstore.core.graph_query import GraphQuery
 from linkstore.errors import FilterError, QueryError, SchemaError, StrategyError, UnknownNameError
-from linkstore.store.graph import answer_query
+from linkstore.store.graph import answer_query, look_up_name
 from linkstore.store.schema_graph import read_schema
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _ask(
     names = find_names(question, [hit.document for hit in hits], schema.type_field)
     messages: list[BaseMessage] = [
         SystemMessage(write_task(schema, description.types_text)),
-        HumanMessage(write_question(question, names, schema)),
+        HumanMessage(f"{write_leads(names, schema)}Question: {question}"),
     ]
     reply = GraphReply(question=question)
     for _ in range(TRIES):
@@ -149,9 +150,25 @@ def _ask(
             reply = yield from _answer(scope, schema, reply)
         if reply.problem is None:
             break
-        reason = f"That query has no result: {reply.problem}\nWrite one that has one."
+        known = "" if names else write_leads((yield from _look_up_names(scope, reply)), schema)
+        reason = f"That query has no result: {reply.problem}\n{known}Write one that has one."
         messages = [*messages[:2], AIMessage(output.text), HumanMessage(reason)]
     return reply
+
+
+def _look_up_names(scope: ToolScope, reply: GraphReply) -> Operation[list[Name]]:
+    """Find what the names in a query mean that the question writes in another way, such as misspelt."""
+    try:
+        nodes = read_cypher(reply.cypher, forgiving=True).pattern.nodes.values()
+    except QueryError:
+        return []
+    names: list[Name] = []
+    for name in dict.fromkeys(node.name for node in nodes if node.name is not None):
+        if is_in_question(name, reply.question):
+            resolution, type_field = yield from look_up_name(scope.backend, name, None, scope.filter)
+            if resolution.document is not None:
+                names.append((name, str(resolution.document.metadata.get(type_field))))
+    return names
 
 
 def _answer(scope: ToolScope, schema: Schema, reply: GraphReply) -> Operation[GraphReply]:

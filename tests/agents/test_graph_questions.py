@@ -140,6 +140,16 @@ def test_the_prompt_has_the_schema_examples_without_names_and_paths_from_what_is
     assert question.endswith(QUESTION)
 
 
+def test_the_paths_from_a_misspelt_name_are_shown_with_the_reason(hospital) -> None:
+    wrong = "MATCH (:Condition {name: 'Cardiologi'})-[:TREATED_BY]->(x) RETURN x"
+    right = USES.replace("Cardiology", "Cardiologi")
+    model = ScriptedChatModel(script=[write(wrong), write(right)])
+    reply = ask_graph(hospital, "What does Cardiologi use?", model)
+    assert (reply.answer.ids, reply.tries) == (("p1", "p2"), 2)
+    assert "is a Ward" not in model.calls[0].messages[-1].text
+    assert "Cardiologi is a Ward. Paths from there:" in model.calls[1].messages[-1].text
+
+
 ARROWS = [("MEMBER_OF", "Person", "Team"), ("AT", "Team", "Site"), ("REPORTS_TO", "Person", "Person")]
 
 
