@@ -108,9 +108,11 @@ def match(
         answer = yield from answer_query(scope.backend, query, scope.filter, scope.ceiling)
     except UnknownNameError as error:
         raise QueryError(str(error)) from error
-    notes = [f"{quote_value(name)} was taken for [{id}]." for name, id in answer.starts.items() if name != id]
-    notes += [f"Not complete: {limit_text}." for limit_text in answer.limits]
-    return _format_answer(scope, query, answer, [escape_unprintable(note) for note in notes])
+    remarks = [
+        f"{quote_value(name)} was taken for [{id}]." for name, id in answer.starts.items() if name != id
+    ]
+    remarks += [f"Not complete: {limit_text}." for limit_text in answer.limits]
+    return _format_answer(scope, query, answer, [escape_unprintable(remark) for remark in remarks])
 
 
 def _correct_names(query: GraphQuery, schema: Schema) -> GraphQuery:
@@ -132,13 +134,13 @@ def _correct_names(query: GraphQuery, schema: Schema) -> GraphQuery:
 
 
 def _format_answer(
-    scope: ToolScope, query: GraphQuery, answer: GraphAnswer, notes: Sequence[str]
+    scope: ToolScope, query: GraphQuery, answer: GraphAnswer, remarks: Sequence[str]
 ) -> ToolAnswer:
     more = {"total": answer.total, "starts": dict(answer.starts), "complete": answer.complete}
     if not answer.total and query.returns != "count":
         empty = make_empty_answer(
             answer.reason or "nothing matches",
-            [*notes, "change what became empty, or search for the things by words"],
+            [*remarks, "change what became empty, or search for the things by words"],
         )
         return ToolAnswer(text=empty.text, data={**empty.data, **more})
     if query.returns == "documents":
@@ -152,7 +154,7 @@ def _format_answer(
             for hit in answer
         ]
         heading = f"{len(results)} of {format_count(answer.total, 'result')}:"
-        return make_results_answer(heading, results, notes, **more)
+        return make_results_answer(heading, results, remarks, **more)
     lines = [f"Count: {answer.total:,}."]
     lines += [f"Because: {escape_unprintable(answer.reason)}."] if answer.reason else []
     if query.field is not None:
@@ -167,7 +169,7 @@ def _format_answer(
         "distinct": answer.distinct,
         "reason": answer.reason,
     }
-    return ToolAnswer(text="\n".join([*lines, *notes]), data={**data, **more, "notes": list(notes)})
+    return ToolAnswer(text="\n".join([*lines, *remarks]), data={**data, **more, "notes": list(remarks)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_stdout, note, show_hits, show_progress
+from linkstore.cli.output import get_stdout, inform, show_hits, show_progress
 from linkstore.cli.stores import open_store
 from linkstore.core.display import get_title
 
@@ -70,13 +70,13 @@ def demo(
             raise UsageError(f"--copy: {copy} is not empty; give a new folder")
         with site(name) as folder:
             shutil.copytree(folder, copy, dirs_exist_ok=True)
-        note(f"copied the site to {copy}; see it with: linkstore open {copy}")
+        inform(f"copied the site to {copy}; see it with: linkstore open {copy}")
         return
     from linkstore.ingest import FolderSource, index
 
     kept = nullcontext(store) if store is not None else TemporaryDirectory(prefix="linkstore-demo-")
     with kept as place, open_store(place, create=True) as opened_store, site(name) as folder:
-        note(f"indexing {sum(1 for _ in folder.rglob('*.html'))} pages")
+        inform(f"indexing {sum(1 for _ in folder.rglob('*.html'))} pages")
         with show_progress() as progress:
             source = f"linkstore-demo-{name}"
             index(opened_store, FolderSource(folder), name=source, links=DEMO_LINKS, progress=progress)

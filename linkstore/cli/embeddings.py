@@ -9,7 +9,7 @@ import typer
 
 from linkstore.cli.commands import JsonOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import note, print_result, show, show_progress
+from linkstore.cli.output import inform, print_result, show, show_progress
 
 if TYPE_CHECKING:
     from linkstore.embeddings.catalogue import EmbeddingChoice
@@ -38,7 +38,7 @@ def embeddings(
         raise UsageError("give the embedding to fetch: linkstore embeddings fetch bge-small")
     with show_progress("bytes") as progress:
         folder = fetch_weights(name, progress)
-    note(f"the weights are in {folder}; use them by: linkstore index SOURCE --embedding {name}")
+    inform(f"the weights are in {folder}; use them by: linkstore index SOURCE --embedding {name}")
 
 
 def _show_choices(choices: Sequence[EmbeddingChoice]) -> None:

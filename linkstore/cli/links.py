@@ -15,7 +15,7 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_indexed_page, note, print_result, show, write_json
+from linkstore.cli.output import get_indexed_page, inform, print_result, show, write_json
 from linkstore.cli.sources import choose_extractors
 from linkstore.cli.stores import open_core_store, refuse_options
 from linkstore.core.display import (
@@ -169,9 +169,9 @@ def show_broken(store: CoreStore, *, json: bool) -> None:
                 label = f" “{link['label']}”" if link["label"] else ""
                 show(f"  {make_readable(link['tag'])}{label}")
     if not missing:
-        note("all links within the indexed sites lead to a page")
+        inform("all links within the indexed sites lead to a page")
     if external:
-        note(f"links to other sites: {external:,}, not looked at")
+        inform(f"links to other sites: {external:,}, not looked at")
 
 
 def _find_broken(store: CoreStore, missing: frozenset[str]) -> Iterator[dict[str, Any]]:
@@ -300,9 +300,9 @@ def _suggest(store: CoreStore, k: int, *, apply: bool, json: bool) -> None:
             )
             show(f"     {why}: {suggestion.passage}")
     if not suggestions:
-        note("no link seems to be missing: no page names another without a link, and none are near")
+        inform("no link seems to be missing: no page names another without a link, and none are near")
     if apply:
-        note(f"wrote {format_count(len(suggestions), 'link')} in {format_count(changed, 'document')}")
+        inform(f"wrote {format_count(len(suggestions), 'link')} in {format_count(changed, 'document')}")
 
 
 def _relink(store: CoreStore, names: Sequence[str] | None, *, json: bool) -> None:

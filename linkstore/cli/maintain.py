@@ -11,7 +11,7 @@ import typer
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import ALARM_FOUND, DAMAGED, UsageError
 from linkstore.cli.links import find_documents, list_spellings
-from linkstore.cli.output import get_indexed_page, note, print_result, show, write_json
+from linkstore.cli.output import get_indexed_page, inform, print_result, show, write_json
 from linkstore.cli.sources import recognize_kind
 from linkstore.cli.stores import open_core_store, open_store, refuse_options, split_names
 from linkstore.core.display import format_count
@@ -52,13 +52,13 @@ def delete(
             opened_store.compact()
     if whole or single:
         count = removed + len(single)
-        note(
+        inform(
             f"deleted {format_count(len(whole), 'page')}, {format_count(count, 'document')}; "
             "the next index restores what the"
             " source still has"
         )
     if erase:
-        note("no trace of deleted documents is left in the files")
+        inform("no trace of deleted documents is left in the files")
 
 
 def _find_targets(

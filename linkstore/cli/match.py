@@ -10,7 +10,7 @@ import typer
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.links import find_documents
-from linkstore.cli.output import note, show, write_json
+from linkstore.cli.output import inform, show, write_json
 from linkstore.cli.stores import open_core_store, parse_json_option
 from linkstore.core.display import format_count, get_title
 
@@ -98,12 +98,12 @@ def _show_answer(answer: GraphAnswer, *, json: bool) -> None:
         return
     for line, style in _list_lines(answer):
         show(line, style)
-    note(f"no results: {answer.reason}" if answer.reason else format_count(answer.total, "result"))
+    inform(f"no results: {answer.reason}" if answer.reason else format_count(answer.total, "result"))
     for name, id in answer.starts.items():
         if name != id:
-            note(f"{name!r} is {id}")
+            inform(f"{name!r} is {id}")
     for limit in answer.limits:
-        note(f"not complete: {limit}")
+        inform(f"not complete: {limit}")
 
 
 def _list_lines(answer: GraphAnswer) -> Iterator[tuple[str, str | None]]:
@@ -123,14 +123,14 @@ def _show_paths(paths: ShortestPaths, *, json: bool) -> None:
     for chain, length in zip(paths.chains, paths.lengths, strict=True):
         show(f"{length:.3g}  {chain}")
     if not paths.chains:
-        note(f"no path from {paths.start} to {paths.end}")
+        inform(f"no path from {paths.start} to {paths.end}")
     for limit in paths.limits:
-        note(f"not complete: {limit}")
+        inform(f"not complete: {limit}")
 
 
 def _show_impact(store: CoreStore, name: str, *, json: bool) -> None:
     from linkstore.core.calls import call_plan, run
-    from linkstore.strategies.impact import find_impact
+    from linkstore.strategies.neighbours import find_impact
 
     by_name = store.find(name).document
     documents = [by_name] if by_name else find_documents(store, name, by_ending=True)

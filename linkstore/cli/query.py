@@ -13,7 +13,7 @@ from linkstore.cli.output import (
     MAX_SHOWN_SECTIONS,
     get_stderr,
     hit_to_dict,
-    note,
+    inform,
     show,
     show_explanation,
     show_hits,
@@ -142,11 +142,11 @@ def show_results(hits: Hits, text: str, *, chunks: bool = False, json: bool = Fa
     elif hits:
         show_pages(hits, text)
     if not hits:
-        note(f"no hit: {hits.reason}")
+        inform(f"no hit: {hits.reason}")
     elif hits.doubt or not json:
         brought = len(hits.brought_by_links)
         by_links = f"; {brought:,} of {len(hits):,} were found only by links" if brought else ""
-        note(f"{hits.match}{by_links}")
+        inform(f"{hits.match}{by_links}")
 
 
 def check_question(text: str) -> None:
@@ -208,7 +208,7 @@ def context(
         for line in compiled.text.split("\n"):
             show(line)
     if not compiled.items:
-        note(f"the context is empty: {compiled.reason}")
+        inform(f"the context is empty: {compiled.reason}")
     if explain:
         for line in compiled.explain().split("\n"):
             get_stderr().print(escape_unprintable(line))

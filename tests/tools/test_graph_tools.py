@@ -10,7 +10,7 @@ from typing import Any
 import drugs
 import harbour
 import pytest
-from internals import PageDocuments, ToolScope, make_specs, make_writing_specs
+from internals import ToolScope, make_specs, make_writing_specs
 from langchain_core.documents import Document
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -75,7 +75,7 @@ globals().update({suite.__name__: suite for suite in suites()})
 async def test_a_single_argument_may_be_passed_alone():
     """As LangChain allows for tools: ``tool.invoke("…")``."""
     for tool in make_all_tools(filled()):
-        if tool.name in {"search", "follow", "read", "links"}:
+        if tool.name in {"search", "follow", "read"}:
             first = "approval" if tool.name == "search" else EXAMPLES["read"]["id"]
             named = {next(iter(tool.args)): first}
             assert tool.invoke(first) == tool.invoke(named)
@@ -94,7 +94,6 @@ def test_the_public_names_are_these():
         {"results": 0},
         {"snippet": 0},
         {"chains": 1.5},
-        {"links": "many"},
         {"text": 0},
         {"min_similarity": 2},
     ],
@@ -280,22 +279,6 @@ class TestTypes:
         assert "<text>\nPort of Belmore.\n</text>" in both
         assert "may mean [p1]" in ships["read"].invoke({"id": "permit of the albatross"})
         assert "from 1 to 8 documents" in ships["read"].invoke({"id": ["a"] * 9})
-
-    def test_similar_documents_are_listed_without_the_one_that_is_given(self, ships):
-        told = ships["similar"].invoke({"id": "r1"})
-        assert told.splitlines()[0].startswith("8 documents most similar to [r1]")
-        assert told.splitlines()[1].startswith("1. [r")
-        assert not any(line[3:].startswith("[r1]") for line in told.splitlines())
-
-
-def test_sources_are_listed_with_their_pages():
-    chunks = (Document(id="p#1", page_content="text"),)
-    with LinkStore() as store:
-        store.pages.put("the site", [PageDocuments(url="p", digest="1", documents=chunks)])
-        (sources,) = (tool for tool in make_all_tools(store) if tool.name == "sources")
-        assert sources.invoke({}) == "- the site: 1 page"
-        (hidden,) = (tool for tool in make_all_tools(store, filter={"n": 1}) if tool.name == "sources")
-        assert "cannot tell its sources" in hidden.invoke({})
 
 
 def test_chunks_of_a_splitter_have_one_before_and_one_after():
