@@ -9,23 +9,18 @@ and others, "Text-to-SQL Empowered by Large Language Models", PVLDB 17(5), 2024.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Final
 
 from langchain_core.documents import Document
 
+from linkstore.agents.cypher_schema import MAX_PATHS, Arrow, list_arrows, list_paths, quote, write_node
 from linkstore.core.text import tokenize
 from linkstore.store.schema import Schema
 from linkstore.strategies.resolver import list_given_names
 
-Arrow = tuple[str, str, str]
-"""A relation, and the types that it leads from and to."""
 Name = tuple[str, str]
 """A name in a question, and the type of the document that has it."""
-MAX_HOPS: Final = 4
-"""The longest paths that are shown."""
-MAX_PATHS: Final = 3
-"""How many paths between two types are shown."""
 MAX_LEADS: Final = 10
 """How many paths from a named document are shown."""
 MAX_NAMES: Final = 3
@@ -56,34 +51,12 @@ def write_task(schema: Schema, types: str) -> str:
     """
     arrows = list_arrows(schema)
     relations = [
-        f"{_write_node('', first)}-[:{quote(kind)}]->{_write_node('', second)}"
+        f"{write_node('', first)}-[:{quote(kind)}]->{write_node('', second)}"
         for kind, first, second in arrows
     ]
     return _TASK.format(
         types=types, relations="\n".join(relations), examples="\n".join(_list_examples(arrows))
     )
-
-
-def list_arrows(schema: Schema) -> list[Arrow]:
-    """List the relations of a schema, each with the types that it leads from and to."""
-    return [
-        (relation.kind, first, second)
-        for relation in schema.relations
-        for first in sorted(relation.from_types)
-        for second in sorted(relation.to_types)
-    ]
-
-
-def quote(word: str) -> str:
-    """Write a label or a type as Cypher needs it."""
-    return word if word.isidentifier() else f"`{word.replace('`', '')}`"
-
-
-def _write_node(variable: str, label: str, name: str | None = None) -> str:
-    if name is None:
-        return f"({variable}:{quote(label)})"
-    quoted = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f"({variable}:{quote(label)} {{name: '{quoted}'}})"
 
 
 def _write_words(kind: str) -> str:
@@ -98,14 +71,14 @@ def _list_examples(arrows: Sequence[Arrow]) -> Iterator[str]:
         yield from _ask_one_link(arrow, f"<a {second.lower()}>", False)
     for kind, first, second in arrows[:1]:
         words, link = _write_words(kind), f"-[:{quote(kind)}]->"
-        end = _write_node("", second, f"<a {second.lower()}>")
+        end = write_node("", second, f"<a {second.lower()}>")
         yield f"Which {first.lower()} is not {words} <a {second.lower()}>?"
-        yield f"MATCH {_write_node('x', first)} WHERE NOT (x){link}{end} RETURN x"
+        yield f"MATCH {write_node('x', first)} WHERE NOT (x){link}{end} RETURN x"
         yield f"How many {first.lower()} {words} <a {second.lower()}>?"
-        yield f"MATCH {_write_node('x', first)}{link}{end} RETURN count(x)"
-        starts = [_write_node("", first, f"<{order} {first.lower()}>") for order in ("first", "second")]
+        yield f"MATCH {write_node('x', first)}{link}{end} RETURN count(x)"
+        starts = [write_node("", first, f"<{order} {first.lower()}>") for order in ("first", "second")]
         yield f"Which {second.lower()} have both <first {first.lower()}> and <second {first.lower()}>?"
-        yield f"MATCH {starts[0]}{link}{_write_node('x', second)}<-[:{quote(kind)}]-{starts[1]} RETURN x"
+        yield f"MATCH {starts[0]}{link}{write_node('x', second)}<-[:{quote(kind)}]-{starts[1]} RETURN x"
 
 
 def _ask_one_link(arrow: Arrow, name: str, forward: bool) -> Iterator[str]:
@@ -113,10 +86,10 @@ def _ask_one_link(arrow: Arrow, name: str, forward: bool) -> Iterator[str]:
     words, link = _write_words(kind), f"-[:{quote(kind)}]->"
     if forward:
         yield f"{name} {words} which {second.lower()}?"
-        yield f"MATCH {_write_node('', first, name)}{link}{_write_node('x', second)} RETURN x"
+        yield f"MATCH {write_node('', first, name)}{link}{write_node('x', second)} RETURN x"
     else:
         yield f"Which {first.lower()} {words} {name}?"
-        yield f"MATCH {_write_node('x', first)}{link}{_write_node('', second, name)} RETURN x"
+        yield f"MATCH {write_node('x', first)}{link}{write_node('', second, name)} RETURN x"
 
 
 def find_names(question: str, documents: Iterable[Document], type_field: str) -> list[Name]:
@@ -178,38 +151,9 @@ def _list_leads(name: str, label: str, arrows: Sequence[Arrow], types: Sequence[
             yield from _ask_one_link(arrow, name, True)
             yield from _ask_one_link(arrow, name, False)
     paths = [(path, end) for end in types for path in list_paths(arrows, label, end)[: MAX_PATHS - 1]]
-    start = _write_node("", label)
+    start = write_node("", label)
     for path, end in sorted(paths, key=lambda own: own[0].count("[")):
         if path.count("[") > 1 or end != label:
-            middle = path.removeprefix(start).removesuffix(_write_node("", end))
+            middle = path.removeprefix(start).removesuffix(write_node("", end))
             yield f"Which {end.lower()}?"
-            yield f"MATCH {_write_node('', label, name)}{middle}{_write_node('x', end)} RETURN x"
-
-
-def list_paths(arrows: Sequence[Arrow], start: str, end: str) -> list[str]:
-    """List the shortest paths from a type to another, as patterns.
-
-    At most :data:`MAX_PATHS`, of at most :data:`MAX_HOPS` relations.
-    """
-    steps = [(first, f"-[:{quote(kind)}]->", second) for kind, first, second in arrows]
-    steps += [(second, f"<-[:{quote(kind)}]-", first) for kind, first, second in arrows]
-    hops = {end: 0}  # to the end, from each type that reaches it
-    for length in range(1, MAX_HOPS + 1):
-        for first, _, second in steps:
-            if hops.get(second, MAX_HOPS) < length:
-                hops.setdefault(first, length)
-    if start not in hops:
-        return []
-    walks = chain.from_iterable(_walk(steps, hops, start, length) for length in range(1, MAX_HOPS + 1))
-    return list(islice(walks, MAX_PATHS))
-
-
-def _walk(steps: Sequence[Arrow], hops: dict[str, int], start: str, length: int) -> Iterator[str]:
-    """Yield the walks of a length to the end, in order, leaving out what cannot reach it."""
-    if not length:
-        yield from [_write_node("", start)] if not hops[start] else ()
-        return
-    for first, arrow, second in steps:
-        if first == start and hops.get(second, length) < length:
-            rests = _walk(steps, hops, second, length - 1)
-            yield from (f"{_write_node('', start)}{arrow}{rest}" for rest in rests)
+            yield f"MATCH {write_node('', label, name)}{middle}{write_node('x', end)} RETURN x"

@@ -8,29 +8,20 @@ more, with the reason. The answer is that of the query, which is returned beside
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.graph_prompt import (
-    Arrow,
-    Name,
-    find_names,
-    is_in_question,
-    list_arrows,
-    list_paths,
-    write_leads,
-    write_task,
-)
+from linkstore.agents.cypher_schema import fit_schema
+from linkstore.agents.graph_prompt import Name, find_names, is_in_question, write_leads, write_task
 from linkstore.agents.match_tool import describe_store
 from linkstore.agents.model_calls import MalformedOutput, OutputModel
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.arguments import require
 from linkstore.core.calls import Operation, arun, call, run
-from linkstore.core.cypher import CypherQuery, PatternLink, PatternNode, read_cypher
+from linkstore.core.cypher import CypherQuery, read_cypher
 from linkstore.core.cypher_query import make_query
 from linkstore.core.filters import Filter
 from linkstore.core.graph_answer import GraphAnswer
@@ -127,7 +118,7 @@ def _ask(
     hits = yield from call(store.search, store.asearch, question, k=NAMED, filter=filter)
     names = find_names(question, [hit.document for hit in hits], schema.type_field)
     messages: list[BaseMessage] = [
-        SystemMessage(write_task(schema, description.types_text)),
+        SystemMessage(write_task(schema, description.types)),
         HumanMessage(f"{write_leads(names, schema)}Question: {question}"),
     ]
     reply = GraphReply(question=question)
@@ -194,59 +185,3 @@ def _check_names(cypher: CypherQuery, question: str) -> None:
 
 def _add(first: int | None, second: int | None) -> int | None:
     return first if second is None else second + (first or 0)
-
-
-def fit_schema(cypher: CypherQuery, schema: Schema) -> CypherQuery:
-    """Turn the relationships that a schema allows in the other direction only.
-
-    A label that the relations of a named node exclude is dropped: its name says what is meant.
-
-    Raises:
-        QueryError: If the schema lacks a relation or a type, or joins no such types by it.
-    """
-    arrows = list_arrows(schema)
-    for pattern in cypher.pattern.parts:
-        for node in pattern.nodes.values():
-            if node.type is not None and node.type not in schema.types:
-                near = next((own for own in schema.types if own.casefold() == node.type.casefold()), None)
-                if near is None:
-                    raise QueryError(
-                        f"there is no type {node.type}; there are {', '.join(sorted(schema.types))}"
-                    )
-                node.type = near
-        pattern.links[:] = [_fit_link(link, pattern.nodes, arrows) for link in pattern.links]
-    return cypher
-
-
-def _fit_link(link: PatternLink, nodes: dict[str, PatternNode], arrows: Sequence[Arrow]) -> PatternLink:
-    start, end = nodes[link.start], nodes[link.end]
-    own = [arrow for arrow in arrows if arrow[0] in link.kinds]
-    kinds = "|".join(link.kinds)
-    if not own:
-        raise QueryError(f"there is no relation {kinds}; {_tell_paths(arrows, start.type, end.type)}")
-    for mislabelled in (None, *(node for node in (start, end) if node.name is not None)):
-        first, second = (None if node is mislabelled else node.type for node in (start, end))
-        forward = any(_joins(arrow, first, second) for arrow in own)
-        backward = any(_joins(arrow, second, first) for arrow in own)
-        if forward or backward:
-            break
-    else:
-        paths = _tell_paths(arrows, start.type, end.type)
-        raise QueryError(f"{kinds} does not join {start.type} and {end.type}; {paths}")
-    if mislabelled is not None:
-        mislabelled.type = None
-    if forward and backward:
-        return link
-    return replace(link if forward else link.turn(), directed=True)
-
-
-def _joins(arrow: Arrow, start: str | None, end: str | None) -> bool:
-    return start in (None, arrow[1]) and end in (None, arrow[2])
-
-
-def _tell_paths(arrows: Sequence[Arrow], start: str | None, end: str | None) -> str:
-    """Say by which relations two types are joined."""
-    if start is None or end is None:
-        return f"there are {', '.join(sorted({arrow[0] for arrow in arrows}))}"
-    paths = list_paths(arrows, start, end)
-    return f"these join them: {' or '.join(paths)}" if paths else f"no relations lead from {start} to {end}"

@@ -230,7 +230,6 @@ def make_specs(
     }
     changes: dict[str, dict[str, tuple[Any, Any] | None]] = {
         "search": _change_search(schema),
-        "match": {**described.change_arguments()},
     }
     for name, operation in _READING.items():
         if name in chosen:

@@ -204,8 +204,8 @@ def read_cypher(text: str, *, forgiving: bool = False) -> CypherQuery:
 
     Args:
         text: The query.
-        forgiving: Whether a variable that has several names, which nothing has in a graph, stands for as many
-            nodes. Default False: it is refused.
+        forgiving: Whether a variable with several names, which nothing has in a graph, stands for as many
+            nodes, and one that no node has for the only node without. Default False: they are refused.
 
     Raises:
         QueryError: If it is malformed, or says what is not taken.
@@ -435,6 +435,9 @@ class _Reading:
 
     def _get_node(self, pattern: Pattern, variable: str) -> PatternNode:
         variable = self._resolve(variable)
+        unnamed = [own for own, node in pattern.nodes.items() if own.isdigit() and node.name is None]
+        if self._forgiving and variable not in pattern.nodes and len(unnamed) == 1:
+            self._same[variable] = variable = unnamed[0]
         if variable not in pattern.nodes:
             known = ", ".join(name for name in pattern.nodes if not name.isdigit()) or "none"
             raise QueryError(f"there is no variable {variable!r} in MATCH; it has {known}")
