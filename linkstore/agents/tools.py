@@ -131,8 +131,7 @@ _NAMED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("ids", "document", "document_id", "documents", "name", "names"), "id"),
     **dict.fromkeys(("kind", "relation", "relations", "link", "links"), "kinds"),
     "type": "result_type",
-    "filter": "where",
-    "branch": "branches",
+    "cypher": "query",
     "from": "start",
     "to": "end",
 }

@@ -531,6 +531,8 @@ def _read_comparison(tree: Tree[Any], negated: bool) -> tuple[Property, str, Any
 def _make_comparison(key: str, operator: str, value: object) -> Filter:
     if operator in ("absent", "present"):
         return {key: {"$exists": operator == "present"}}
+    if operator == "=":
+        return {key: value}
     compared: Filter = {key: {_COMPARED[operator]: value}}
     # In Cypher nothing is unequal to what is missing.
     return {"$and": [{key: {"$exists": True}}, compared]} if operator in ("<>", "NOT IN") else compared

@@ -88,7 +88,7 @@ class _Tree:
     """A pattern as branches that lead to one of its nodes."""
 
     def __init__(self, pattern: Pattern, root: str) -> None:
-        self._pattern = pattern
+        self._pattern, self._root = pattern, root
         self._reached: set[str] = set()
         self.branches = self._lead(root, None)
         self.unwanted = self._list_unwanted(root)
@@ -107,9 +107,20 @@ class _Tree:
             )
         self._reached.add(name)
         links = [link for link in self._pattern.links if link is not came and name in (link.start, link.end)]
-        if own:  # what was reached follows its own links, to this document too
-            links = [link for link in links if not {link.start, link.end} - {name} <= self._reached]
+        if own:  # what is joined to the root without this document is followed from there, up to it
+            links = [link for link in links if not self._reaches_root(link, name)]
         return own + [self._follow(link, name) for link in links]
+
+    def _reaches_root(self, link: PatternLink, without: str) -> bool:
+        """Say whether the other side of a link from a node is joined to the root without that node."""
+        seen, waiting = {without}, [link.end if link.start == without else link.start]
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                ends = [(own.start, own.end) for own in self._pattern.links if name in (own.start, own.end)]
+                waiting += [other for pair in ends for other in pair]
+        return self._root in seen
 
     def _follow(self, link: PatternLink, to: str) -> Branch:
         """Return the branch that leads to a node by a link."""

@@ -156,6 +156,17 @@ def test_a_query_says_what_its_text_says(text: str, query: GraphQuery) -> None:
     assert parse_cypher(text) == query
 
 
+def test_a_named_node_may_close_a_circle() -> None:
+    text = "MATCH (d {name: 'D'})-[:R]->()-[:S]->(x), (d)-[:T]->(a:A)-[:U]->(x) RETURN x"
+    assert parse_cypher(text).branches == (
+        Branch("D", path=("R", "S")),
+        Branch("D", path=(Step("T", type="A"), "U")),
+    )
+    text = "MATCH (x)-[:R]->(d {name: 'D'})-[:S]->(:B {name: 'E'}) RETURN x"
+    (branch,) = parse_cypher(text).branches
+    assert branch == Branch("E", "B", (Step("S", backward=True, also=Branch("D")), "<R"))
+
+
 def test_nodes_that_are_the_same_are_one() -> None:
     text = "MATCH (a {name: 'it\\'s'})-[:R]->(b), (c)-[:S]->(d) WHERE b = d RETURN c"
     assert parse_cypher(text) == GraphQuery(Branch("it's", path=("R", "<S")))
