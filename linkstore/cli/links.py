@@ -308,7 +308,9 @@ def _dismiss(store: CoreStore, k: int, numbers: Sequence[str]) -> None:
     if chosen:
         store.links.dismiss(chosen)
     for suggestion in chosen:
-        note(f"dismissed: {make_readable(suggestion.source_page)} → {make_readable(suggestion.target_page)}")
+        inform(
+            f"dismissed: {make_readable(suggestion.source_page)} → {make_readable(suggestion.target_page)}"
+        )
 
 
 def _suggest(store: CoreStore, k: int, *, apply: bool, json: bool) -> None:

@@ -203,7 +203,7 @@ def _show_runs(runs: Sequence[IndexRun]) -> None:
         if run.more:
             show(f"  and {format_count(run.more, 'further page')}")
     if not runs:
-        note("no run of index has changed anything since then")
+        inform("no run of index has changed anything since then")
 
 
 def _check_evidence(store: CoreStore, file: Path, *, json: bool) -> None:
