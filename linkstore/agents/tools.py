@@ -131,8 +131,7 @@ _NAMED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("ids", "document", "document_id", "documents", "name", "names"), "id"),
     **dict.fromkeys(("kind", "relation", "relations", "link", "links"), "kinds"),
     "type": "result_type",
-    "filter": "where",
-    "branch": "branches",
+    "cypher": "query",
     "from": "start",
     "to": "end",
 }
@@ -230,7 +229,6 @@ def make_specs(
     }
     changes: dict[str, dict[str, tuple[Any, Any] | None]] = {
         "search": _change_search(schema),
-        "match": {**described.change_arguments()},
     }
     for name, operation in _READING.items():
         if name in chosen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -45,7 +45,8 @@ def match(
     Args:
         start (START): The id or a name of a document.
         steps (STEP...): Kinds of links to follow, in order.
-        query (JSON): A whole query instead of START and STEPs, such as one with several branches.
+        query (QUERY): A whole query instead of START and STEPs: in Cypher, such as
+            "MATCH (s:Ship)-[:FLIES]->({name: 'Malvania'}) RETURN s", or as JSON.
         to (NAME): Print the shortest paths from START to this document instead.
         impact: Print what depends on START instead: what links to it, which links would lead nowhere
             without it, and which documents nothing else leads to.
@@ -68,7 +69,7 @@ def match(
             paths = opened_store.links.paths(start or "", to, k or DEFAULT_PATHS, filter=condition)
             _show_paths(paths, json=json)
         else:
-            asked = parse_json_option(query, "--query") or {
+            asked = _parse_query(query) or {
                 "branches": [{"start": start, "path": steps or []}],
                 "result_type": result_type,
                 "where": parse_json_option(where, "--where"),
@@ -80,6 +81,15 @@ def match(
             if asked.get("returns") == "count" and not json:
                 show(str(answer.total))
             _show_answer(answer, json=json)
+
+
+def _parse_query(query: str | None) -> dict[str, Any] | None:
+    """Return a query in Cypher or JSON as plain JSON."""
+    if query is None or not query.lstrip().upper().startswith("MATCH"):
+        return parse_json_option(query, "--query")
+    from linkstore.core.cypher_query import parse_cypher
+
+    return parse_cypher(query).to_dict()
 
 
 def _show_answer(answer: GraphAnswer, *, json: bool) -> None:

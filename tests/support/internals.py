@@ -18,11 +18,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "ExtractedFacts",
         "find_doubt",
     ),
-    "linkstore.agents.graph_questions": (
-        "MAX_PATHS",
-        "aask_graph",
-        "list_paths",
-    ),
+    "linkstore.agents.graph_prompt": ("MAX_PATHS", "list_paths", "write_task"),
+    "linkstore.agents.graph_questions": ("aask_graph", "fit_schema"),
     "linkstore.agents.mcp_server": (
         "PROMPT_NAME",
         "ServedStore",
@@ -136,6 +133,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "request",
         "run",
     ),
+    "linkstore.core.cypher": ("read_cypher",),
+    "linkstore.core.cypher_query": ("parse_cypher",),
     "linkstore.core.display": (
         "SHOWN_DATA",
         "format_count",
