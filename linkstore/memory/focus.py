@@ -22,7 +22,7 @@ from typing import Final
 
 from linkstore.core.lexical import extract_terms
 from linkstore.core.text import STOP_WORDS, fold, tokenize
-from linkstore.memory.names import PARTICLES, EntityFinder
+from linkstore.memory.names import DETERMINERS, PARTICLES, EntityFinder, read_words
 from linkstore.memory.turns import Turn
 
 MOST_THINGS: Final = 8
@@ -39,8 +39,6 @@ _REFERS: Final = re.compile(
     re.IGNORECASE,
 )
 """A word of English, German, French or Spanish that means something that was said, or "And ...?"."""
-_ARTICLE: Final = re.compile(r"\b(?:the|an?|my|our|your|this|that)\s+$", re.IGNORECASE)
-_GERMAN_ARTICLE: Final = re.compile(r"\b(?:der|die|das|dem|den|des|eine?[nmrs]?)\s+$", re.IGNORECASE)
 _INDEFINITE: Final = re.compile(r"\b(?:an?|another|eine?[nmrs]?|une?|una) \w+", re.IGNORECASE)
 _DEFINITE: Final = re.compile(r"\b(?:the|my|our|this|that|der|die|das|dem|den|le|la|el) (\w+)", re.IGNORECASE)
 _NOUN: Final = re.compile(r" ([a-z][\w-]+)")
@@ -71,12 +69,11 @@ def name_things(text: str, finder: EntityFinder) -> tuple[str, ...]:
     things: list[str] = []
     for name in finder(text):
         start = text.find(name)
-        before = text[: max(start, 0)][-12:]
-        if name.istitle() and name.isalpha() and _GERMAN_ARTICLE.search(before):
-            continue  # a noun
-        noun = _NOUN.match(text, start + len(name)) if start >= 0 and _ARTICLE.search(before) else None
-        whole = f"{name} {noun[1]}" if noun and noun[1] not in STOP_WORDS else name
-        things.append(whole)
+        before = tokenize(text[: max(start, 0)])[-1:]
+        if name.istitle() and name.isalpha() and not read_words()["quantifiers"].isdisjoint(before):
+            continue  # a noun of German
+        after = _NOUN.match(text, start + len(name)) if not DETERMINERS.isdisjoint(before) else None
+        things.append(f"{name} {after[1]}" if after and after[1] not in STOP_WORDS else name)
     return tuple(dict.fromkeys(things))
 
 

@@ -37,12 +37,12 @@ _WORD: Final = (
     r"(?:Mr|Mrs|Ms|Dr|Prof|St)\.|(?:[A-Z]\.)+(?=\s?[A-Z])"
     r"|[^\W\d_][\w\u2019'&-]*(?:\.(?=\w)[\w\u2019'-]+)*|\d[\w.,/-]*\w|\d"
 )
-_TOKEN: Final = re.compile(rf"({_WORD})|(\n+|[.!?:;…](?=\s|$)|[^\w\s])")
-_ENDS: Final = ".!?:;…\n"
+_TOKEN: Final = re.compile(rf"({_WORD})|(\n+|[¿¡]|[.!?:;…](?=\s|$)|[^\w\s])")
+_ENDS: Final = ".!?:;…\n¿¡"
 """Signs that end a sentence."""
 PARTICLES: Final = frozenset(("da", "de", "del", "der", "di", "du", "la", "le", "of", "van", "von", "y", "&"))
 """Words inside names."""
-_DETERMINERS: Final = frozenset(
+DETERMINERS: Final = frozenset(
     ("a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "this", "that", "these", "those")
 )
 
@@ -95,8 +95,11 @@ class _Token:
 def is_english(text: str) -> bool:
     """Say whether a text has as many of the commonest words as English has, or has too few words to say."""
     words = tokenize(text[:LONGEST_TEXT])
+    foreign = sum(word in read_words()["foreign"] for word in words)
     fewest = FEWEST_WORDS - 2 * text.rstrip().endswith("?")
-    return len(words) < fewest or sum(word in STOP_WORDS for word in words) >= ENGLISH_SHARE * len(words)
+    if len(words) < fewest:
+        return not foreign
+    return sum(word in STOP_WORDS for word in words) - foreign >= ENGLISH_SHARE * len(words)
 
 
 def find_names(text: str) -> tuple[Name, ...]:
@@ -119,9 +122,10 @@ def find_names(text: str) -> tuple[Name, ...]:
             at += 1
             continue
         first_word = tokens[at].text
-        unsure = not english and (tokens[at].first or (plain and first_word.istitle()))
+        written = text[tokens[at].start : tokens[end - 1].start + len(tokens[end - 1].text)]
+        is_plain_word = first_word.istitle() and not written[-1].isdigit()
+        unsure = not english and (tokens[at].first or (plain and is_plain_word))
         if not unsure and not (loud and first_word.isupper() and first_word.isalpha()):
-            written = text[tokens[at].start : tokens[end - 1].start + len(tokens[end - 1].text)]
             names.append(Name(re.sub(r"['\u2019]s$", "", written), tokens[at].start))
         at = end
     return tuple(names)
@@ -170,7 +174,7 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
     if (
         first_token.first
         and end == at + 1
-        and (_says_something(tokens, end) or _is_common(first_token.folded))
+        and ((first_token.text.istitle() and _says_something(tokens, end)) or _is_common(first_token.folded))
     ):
         return None
     return None if all(token.folded in STOP_WORDS for token in tokens[at:end]) else end
@@ -180,7 +184,7 @@ def _says_something(tokens: list[_Token], end: int) -> bool:
     """Say whether the first word of a sentence is all of it, as "Lovely!", or has an object: "Undo it"."""
     if end == len(tokens) or tokens[end].text in _ENDS:
         return True
-    return tokens[end].folded in _DETERMINERS | _OBJECTS
+    return tokens[end].folded in DETERMINERS | _OBJECTS
 
 
 @lru_cache(maxsize=4096)
@@ -198,9 +202,10 @@ MOST_ENTITIES: Final = 32
 """How many entities of a turn are linked, the first ones."""
 _IDENTIFIER: Final = re.compile(
     r"(?<![\w./-])(?=[\w./-]*[a-z])"
-    r"(?:[\w-]+(?:[./_-][\w-]+)*\.(?:[a-z][a-z0-9]{1,4})|\w+(?:\.\w+)+|\w*\d\w*(?:-\w+)+)(?![\w/-])"
+    r"(?:[\w-]+(?:[./_-][\w-]+)*\.(?:[a-z][a-z0-9]{1,4})|\w+(?:\.\w+)+|\w*\d\w*(?:-\w+)+"
+    r"|[^\W_]+(?:_[^\W_]+)+)(?![\w/-])"
 )
-"""A file, a module, a part number: words joined by dots, or by hyphens with a digit in them."""
+"""A file, a module, a function, a part number: words joined by dots or underscores, or by hyphens with a digit."""
 
 
 def find_entities(text: str) -> tuple[str, ...]:
