@@ -205,7 +205,7 @@ _IDENTIFIER: Final = re.compile(
     r"(?:[\w-]+(?:[./_-][\w-]+)*\.(?:[a-z][a-z0-9]{1,4})|\w+(?:\.\w+)+|\w*\d\w*(?:-\w+)+"
     r"|[^\W_]+(?:_[^\W_]+)+)(?![\w/-])"
 )
-"""A file, a module, a function, a part number: words joined by dots or underscores, or by hyphens with a digit."""
+"""A file, a function, a part number: words joined by dots, underscores, or hyphens with a digit in them."""
 
 
 def find_entities(text: str) -> tuple[str, ...]:
