@@ -22,7 +22,7 @@ from typing import Final
 
 from linkstore.core.lexical import extract_terms
 from linkstore.core.text import STOP_WORDS, fold, tokenize
-from linkstore.memory.names import DETERMINERS, PARTICLES, EntityFinder, read_words
+from linkstore.memory.names import EntityFinder, read_words
 from linkstore.memory.turns import Turn
 
 MOST_THINGS: Final = 8
@@ -70,9 +70,11 @@ def name_things(text: str, finder: EntityFinder) -> tuple[str, ...]:
     for name in finder(text):
         start = text.find(name)
         before = tokenize(text[: max(start, 0)])[-1:]
-        if name.istitle() and name.isalpha() and not read_words()["quantifiers"].isdisjoint(before):
+        if name.istitle() and name.isalpha() and not read_words("quantifiers").isdisjoint(before):
             continue  # a noun of German
-        after = _NOUN.match(text, start + len(name)) if not DETERMINERS.isdisjoint(before) else None
+        after = (
+            _NOUN.match(text, start + len(name)) if not read_words("determiners").isdisjoint(before) else None
+        )
         things.append(f"{name} {after[1]}" if after and after[1] not in STOP_WORDS else name)
     return tuple(dict.fromkeys(things))
 
@@ -135,8 +137,6 @@ _THINGS: Final = re.compile(r"\b(?:it|its)\b", re.IGNORECASE)
 _WHO: Final = re.compile(r"\bwho(?:m|se)?\b", re.IGNORECASE)
 _ASKS: Final = re.compile(r"\b(?:who|whom|whose|which|what|where|name)\b", re.IGNORECASE)
 _MOST_NAME_WORDS: Final = 6
-_INSIDE: Final = PARTICLES | {"a", "and", "das", "on", "the", "und", "upon"}
-"""Words without a capital that names have inside."""
 _PREPOSITION: Final = re.compile(r"^(?:(?:at|in|the|under) )+(?=[^\W\d_])", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"[.!?\u2026]\s*$|\b(?:i|me|my|please|us|we|you|your)\b", re.IGNORECASE)
 _OPENING: Final = ".!?:;\n\"'\u201c\u201e\u00ab(-*\u2022"
@@ -186,7 +186,7 @@ def find_answered_name(query: str, response: str | None) -> str | None:
     words = name.split(" ")
     if len(words) > _MOST_NAME_WORDS or not (_ASKS.search(query) or not _SENTENCE.search(query)):
         return None
-    if not all(_is_proper(word) or word in _INSIDE for word in words):
+    if not all(_is_proper(word) or word in read_words("inside") for word in words):
         return None
     return name if name[0].isupper() and _is_proper(words[-1]) else None
 

@@ -40,24 +40,20 @@ _WORD: Final = (
 _TOKEN: Final = re.compile(rf"({_WORD})|(\n+|[¿¡]|[.!?:;…](?=\s|$)|[^\w\s])")
 _ENDS: Final = ".!?:;…\n¿¡"
 """Signs that end a sentence."""
-PARTICLES: Final = frozenset(("da", "de", "del", "der", "di", "du", "la", "le", "of", "van", "von", "y", "&"))
-"""Words inside names."""
-DETERMINERS: Final = frozenset(
-    ("a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "this", "that", "these", "those")
-)
-
-
-_OBJECTS: Final = frozenset(("both", "it", "them", "me", "us"))
-_SPEAKERS: Final = frozenset(("i", "we", "you"))
-"""Those who speak; "I'd" and "We'll" are no parts of names."""
 
 
 @cache
-def read_words() -> dict[str, frozenset[str]]:
-    """Return the lists of English words beside this module, by name."""
-    text = files("linkstore.memory").joinpath("english.txt").read_text(encoding="utf-8")
-    lists = (line.partition(": ") for line in text.splitlines())
-    return {name: frozenset(map(fold, listed.split())) for name, _, listed in lists}
+def read_words(name: str) -> frozenset[str]:
+    """Return one of the lists of words beside this module."""
+    text = files("linkstore.memory").joinpath("words.txt").read_text(encoding="utf-8")
+    lists = dict(line.split(": ", 1) for line in text.splitlines())
+    return frozenset(word.replace("_", " ") for word in fold(lists[name]).split())
+
+
+@cache
+def compile_words(name: str) -> re.Pattern[str]:
+    """Return the pattern of the words of a list, each as a whole, in any case."""
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(read_words(name))))})\b", re.IGNORECASE)
 
 
 class Name(NamedTuple):
@@ -89,13 +85,17 @@ class _Token:
     @property
     def is_capital(self) -> bool:
         """Whether it may belong to a name: it has a capital or a digit in it."""
-        return (self.text[0].isdigit() or any(map(str.isupper, self.text))) and self.folded not in _SPEAKERS
+        return (self.text[0].isdigit() or any(map(str.isupper, self.text))) and self.folded not in (
+            "i",
+            "we",
+            "you",
+        )
 
 
 def is_english(text: str) -> bool:
     """Say whether a text has as many of the commonest words as English has, or has too few words to say."""
     words = tokenize(text[:LONGEST_TEXT])
-    foreign = sum(word in read_words()["foreign"] for word in words)
+    foreign = sum(word in read_words("foreign") for word in words)
     fewest = FEWEST_WORDS - 2 * text.rstrip().endswith("?")
     if len(words) < fewest:
         return not foreign
@@ -148,7 +148,7 @@ def _split(text: str) -> Iterator[_Token]:
 def _end_name(tokens: list[_Token], at: int) -> int | None:
     """Return where the name that begins at a token ends, or None if none does."""
     first_token = tokens[at]
-    if not first_token.is_word or not first_token.is_capital or first_token.folded in read_words()["times"]:
+    if not first_token.is_word or not first_token.is_capital or first_token.folded in read_words("times"):
         return None
     if (
         first_token.text[0].isdigit()
@@ -161,14 +161,14 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
         after = tokens[end]
         if not after.is_word or tokens[end - 1].text.endswith(("'s", "\u2019s")):
             break
-        if after.is_capital and after.folded not in read_words()["times"]:
+        if after.is_capital and after.folded not in read_words("times"):
             end += 1
-        elif after.folded in PARTICLES and end + 1 < len(tokens) and tokens[end + 1].is_capital:
+        elif after.folded in read_words("particles") and end + 1 < len(tokens) and tokens[end + 1].is_capital:
             end += 2
         else:
             break
     if first_token.first and (
-        first_token.folded in read_words()["openers"] or first_token.folded in STOP_WORDS
+        first_token.folded in read_words("openers") or first_token.folded in STOP_WORDS
     ):
         return None  # a name after it is found by itself
     if (
@@ -184,14 +184,14 @@ def _says_something(tokens: list[_Token], end: int) -> bool:
     """Say whether the first word of a sentence is all of it, as "Lovely!", or has an object: "Undo it"."""
     if end == len(tokens) or tokens[end].text in _ENDS:
         return True
-    return tokens[end].folded in DETERMINERS | _OBJECTS
+    return tokens[end].folded in read_words("objects")
 
 
 @lru_cache(maxsize=4096)
 def _is_common(word: str) -> bool:
     """Say whether a word is so common in lower case that the tokenizer of the default embedding knows it."""
     is_common = load_wordllama_tokenizer().token_to_id(f"\u2581{word}") is not None
-    return is_common and word not in read_words()["given"]
+    return is_common and word not in read_words("given")
 
 
 SPEAKER: Final = "speaker"
