@@ -25,7 +25,7 @@ BATCH = 5_000
 
 
 def times(
-    embedding: Embeddings, sizes: Sequence[int] = (100, 10_000), *, cassandra: bool = False
+    embedding: Embeddings, sizes: Sequence[int] = (2_000, 50_000), *, cassandra: bool = False
 ) -> list[dict[str, Any]]:
     """Milliseconds in sessions of so many turns, with an entity that all mention."""
     rows = []

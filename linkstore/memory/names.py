@@ -1,4 +1,4 @@
-"""The names in a text, in English as people type it, without a model; entities, and who speaks.
+"""The names in a text, in English as people type it, without a model; entities, answers, and who speaks.
 
 Entities are names, and things with names of their own, such as files and modules. A finder of your own, such
 as one over spaCy or GLiNER, takes the place of :func:`find_entities` by ``ConversationMemory(entities=...)``.
@@ -32,7 +32,6 @@ ENGLISH_SHARE: Final = 0.15
 """The least share of stop words in an English text."""
 MOST_CAPITALS: Final = 0.25
 """With a larger share of capitals inside sentences they are those of nouns, and of no names."""
-_MOST_NAME_WORDS: Final = 6
 _WORD: Final = (
     r"(?:Mr|Mrs|Ms|Dr|Prof|St)\.|(?:[A-Z]\.)+(?=\s?[A-Z])"
     r"|[^\W\d_][\w\u2019'&-]*(?:\.(?=\w)[\w\u2019'-]+)*|\d[\w.,/-]*\w|\d"
@@ -299,3 +298,39 @@ def remove_names(question: str, names: Iterable[str]) -> str:
         rest = rest.replace(name, " ")
     rest = " ".join(rest.split()) if names else question
     return rest if extract_terms(rest) else question
+
+
+_ASKS: Final = re.compile(r"\b(?:who|whom|whose|which|what|where|name)\b", re.IGNORECASE)
+_MOST_NAME_WORDS: Final = 6
+_PREPOSITION: Final = re.compile(r"^(?:(?:at|in|the|under) )+(?=[^\W\d_])", re.IGNORECASE)
+_SENTENCE: Final = re.compile(r"[.!?\u2026]\s*$|\b(?:i|me|my|please|us|we|you|your)\b", re.IGNORECASE)
+_OPENING: Final = ".!?:;\n\"'\u201c\u201e\u00ab(-*\u2022"
+"""Signs after which any word has a capital."""
+
+
+def find_answered_name(query: str, response: str | None) -> str | None:
+    """Return the name that an answer may be, or None if nothing was asked for or it names nothing.
+
+    A query asks by a word like "which", or by key words that are no sentence ("capital of australia").
+    """
+    name = _PREPOSITION.sub("", (response or "").strip().rstrip(".! "))
+    words = name.split(" ")
+    if len(words) > _MOST_NAME_WORDS or not (_ASKS.search(query) or not _SENTENCE.search(query)):
+        return None
+    if not all(_is_proper(word) or word in read_words("inside") for word in words):
+        return None
+    return name if name[0].isupper() and _is_proper(words[-1]) else None
+
+
+def _is_proper(word: str) -> bool:
+    return (word[:1].isupper() or word[:1].isdigit()) and "\n" not in word
+
+
+def has_name(texts: Iterable[str], name: str) -> bool:
+    """Say whether a text has this name: in its spelling, and not only where every word has a capital."""
+    pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return any(
+        text[: match.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
+        for text in texts
+        for match in pattern.finditer(text)
+    )

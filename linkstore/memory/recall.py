@@ -33,22 +33,24 @@ from linkstore.memory.facts import (
     says_change,
     states_own,
 )
-from linkstore.memory.focus import (
-    ResolvedQuestion,
-    depends_on_history,
+from linkstore.memory.focus import find_focus
+from linkstore.memory.names import (
     find_answered_name,
-    find_focus,
-    may_mean_answer,
+    find_named_speakers,
+    remove_names,
+    select_distinct_names,
 )
-from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names
 from linkstore.memory.search import (
     ALONE,
     FOCUS,
     QueryView,
+    ResolvedQuestion,
     TurnSearch,
+    depends_on_history,
     fuse_views,
     make_turn_views,
     make_views,
+    may_mean_answer,
 )
 from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, search_store
