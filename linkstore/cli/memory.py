@@ -124,7 +124,7 @@ def _import(store: str, form: str, files: Sequence[str], *, tools: bool, **owner
     """Import transcripts.
 
     Raises:
-        UsageError: If the form is unknown, or there is no file.
+        UsageError: If the form is unknown, there is no file, or the store has something else.
         SourceNotFoundError: If a file cannot be read.
         typer.Exit: If a part of a file could not be read.
     """
@@ -135,6 +135,10 @@ def _import(store: str, form: str, files: Sequence[str], *, tools: bool, **owner
         raise UsageError(f"import takes claude, codex or chatgpt, and files; not: {' '.join([form, *files])}")
     fresh = same = broken = 0
     with open_store(store, create=True) as turns, ConversationMemory(turns) as memory:
+        if turns.survey().documents and not memory.sessions():
+            raise UsageError(
+                f"{store} has documents that are no conversations; give another one: --store turns"
+            )
         for file in files:
             path = Path(file)
             try:

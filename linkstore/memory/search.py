@@ -358,5 +358,6 @@ def fuse_views(views: Sequence[QueryView], found: Sequence[Hits], k: int) -> tup
             parts.setdefault(id, {})[view.name] = share
             if id not in best or hit.score > best[id].score:
                 best[id] = hit
-    fused = (replace(hit, score=sum(parts[id].values()), contributions=parts[id]) for id, hit in best.items())
-    return tuple(sorted(fused, key=lambda hit: (-hit.score, str(hit.document.id)))[:k])
+    scores = {id: sum(shares.values()) for id, shares in parts.items()}
+    first = sorted(scores, key=lambda id: (-scores[id], id))[:k]
+    return tuple(replace(best[id], score=scores[id], contributions=parts[id]) for id in first)

@@ -296,6 +296,14 @@ def test_wrong_words_are_refused(tmp_path, monkeypatch, words, code):
     assert run(tmp_path, *words)[0] == code
 
 
+def test_a_store_of_knowledge_takes_no_conversations(tmp_path):
+    with LinkStore.open(tmp_path / "turns") as store:
+        store.add_texts(["Sencha is a green tea."], ids=["sencha"])
+    code, err = run(tmp_path, "claude", write(tmp_path / "a.jsonl", claude_lines()))
+    assert code == exits.USAGE
+    assert "--store turns" in err
+
+
 def test_what_was_imported_is_recalled_for_its_user(tmp_path):
     run(tmp_path, "claude", write(tmp_path / "a.jsonl", claude_lines()))
     run(tmp_path, "codex", write(tmp_path / "c.jsonl", codex_lines()))
