@@ -20,8 +20,8 @@ their best turn, and ``any session`` counts a question if one of them is, as oth
 ``--dialogues`` measures forgetting by entity, and facts that give way, on the dialogues of
 tests/support/dialogues.
 ``--time`` measures instead what a turn and a recall cost in sessions of 2,000 and of 50,000 turns, by the
-clock and in CPU time of this process; with ``--cassandra`` (100 and 10,000) on a server of its own (Java 17 and
-Maven are needed).
+clock and in CPU time of this process; with ``--cassandra`` (100 and 10,000) on a server of its own (Java 17
+and Maven are needed).
 """
 
 from __future__ import annotations
