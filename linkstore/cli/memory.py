@@ -146,8 +146,8 @@ def _import(store: str, form: str, files: Sequence[str], *, tools: bool, **owner
                 written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
             except OSError as error:
                 raise SourceNotFoundError(f"{file} cannot be read: {error.strerror or error}") from error
-            more, known = import_transcript(memory, transcript, written, **owner)
-            fresh, same, broken = fresh + more, same + known, broken + len(transcript.broken)
+            more, old = import_transcript(memory, transcript, written, **owner)
+            fresh, same, broken = fresh + more, same + old, broken + len(transcript.broken)
             for number in transcript.broken[:MOST_BROKEN]:
                 note(f"{file}: entry {number} is damaged, and was left out")
             if transcript.unfinished:

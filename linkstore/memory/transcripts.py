@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from zipfile import BadZipFile, ZipFile, is_zipfile
@@ -113,7 +114,7 @@ def read_transcript(form: str, path: Path, *, tools: bool = False) -> Transcript
 def import_transcript(
     memory: ConversationMemory, transcript: Transcript, written: datetime, **owner: str | None
 ) -> tuple[int, int]:
-    """Write the turns of a transcript that a memory does not have, and complete those that got an answer.
+    """Write the new turns of a transcript, and complete old ones with their answers.
 
     Args:
         memory: Where.
@@ -178,7 +179,7 @@ def _read_export(path: Path) -> Iterator[tuple[int, Any, bool]]:
         raise DocumentError(f"{path} is no export of ChatGPT, or is damaged: {error}") from error
     if not exports or not all(isinstance(export, list) for export in exports):
         raise DocumentError(f"{path} is no export of ChatGPT: it has no list of conversations")
-    for number, conversation in enumerate((one for export in exports for one in export), 1):
+    for number, conversation in enumerate(chain.from_iterable(exports), 1):
         yield number, conversation if _get_dict(conversation, "mapping") else None, True
 
 
@@ -205,7 +206,7 @@ def _read_codex(entry: Mapping[str, Any]) -> Iterator[_Part]:
 
 
 def _read_chatgpt(entry: Mapping[str, Any]) -> Iterator[_Part]:
-    """Yield the messages on the way to the node that was shown last, or else is the last one."""
+    """Yield the messages of the branch that was shown last, else of the last one."""
     nodes, branch = entry["mapping"], dict[str, Mapping[str, Any]]()
     at = entry.get("current_node")
     at = at if isinstance(at, str) and at in nodes else next(reversed(nodes), None)
