@@ -28,7 +28,7 @@ WHEEL = (
     "linkstore/explorer/static/explorer.css",
     "linkstore/explorer/static/explorer.js",
     "linkstore/ingest/wiki/mediawiki.toml",
-    "linkstore/memory/english.txt",
+    "linkstore/memory/words.txt",
     "linkstore_extractors/*.py",
     "linkstore_extractors/py.typed",
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,13 +42,14 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question to be asked after ``told`` turns, with the names of what answers it."""
+    """A question to be asked after ``told`` turns, when, and the names of what answers it."""
 
     text: str
     gold: tuple[str, ...]
     category: str = ""
     told: Sequence[Told] = ()
     rewrite: str | None = None
+    time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +94,108 @@ def _said(conversation: Mapping[str, Any]) -> Iterator[Told]:
             caption = f" [{said['blip_caption']}]" if said.get("blip_caption") else ""
             query = f"{said['speaker']}: {said.get('text') or ''}{caption}"
             yield Told(run=name, query=query, name=said["dia_id"], time=time)
+
+
+def longmemeval(path: Path) -> Iterator[Conversation]:
+    """LongMemEval: each question has its own sessions; gold are the turns that are marked to have the answer.
+
+    Questions without such a turn, which ask for what was never said, are left out.
+    """
+    for row in json.loads(path.read_text()):
+        turns: list[Told] = []
+        gold: list[str] = []
+        sessions = zip(
+            row["haystack_session_ids"], row["haystack_dates"], row["haystack_sessions"], strict=True
+        )
+        for run, date, messages in sessions:
+            for at, exchange in enumerate(_exchanges(messages)):
+                name = f"{run}:{at}"
+                turns.append(_tell_exchange(exchange, run, name, _find_date(date)))
+                gold += [name] * any(message.get("has_answer") for message in exchange)
+        if gold:
+            question = Question(
+                text=row["question"],
+                gold=tuple(gold),
+                category=row["question_type"],
+                time=_find_date(row.get("question_date")),
+            )
+            yield Conversation(turns=turns, questions=[question], everywhere=True)
+
+
+def beam(path: Path) -> Iterator[Conversation]:
+    """BEAM: long conversations in parts; gold are the turns that the questions name by the ids of messages.
+
+    The file has rows of the published table as a list, or one a line. Ids that several messages have say
+    nothing, and are left out, as are questions without any other.
+    """
+    text = path.read_text()
+    rows = json.loads(text) if text.lstrip().startswith("[") else _rows(path)
+    for row in rows:
+        turns: list[Told] = []
+        names: dict[Any, list[str]] = {}
+        for part, messages in enumerate(_parts(row["chat"])):
+            time = next(filter(None, (_find_date(message.get("time_anchor")) for message in messages)), None)
+            for at, exchange in enumerate(_exchanges(messages)):
+                turns.append(_tell_exchange(exchange, f"part {part}", f"{part}:{at}", time))
+                for message in exchange:
+                    names.setdefault(message.get("id"), []).append(f"{part}:{at}")
+        probing = row["probing_questions"]
+        by_kind = ast.literal_eval(probing) if isinstance(probing, str) else probing
+        questions = []
+        for kind, asked in by_kind.items():
+            for question in asked:
+                ids = _numbers(question.get("source_chat_ids"))
+                gold = tuple(dict.fromkeys(names[id][0] for id in ids if len(names.get(id, ())) == 1))
+                if gold:
+                    questions.append(Question(text=question["question"], gold=gold, category=kind))
+        yield Conversation(turns=turns, questions=questions, everywhere=True)
+
+
+def _parts(chat: Any) -> Iterator[list[dict[str, Any]]]:
+    """The lists of messages in a chat, however deep they lie."""
+    values = list(chat.values()) if isinstance(chat, dict) else list(chat)
+    if values and all(isinstance(value, dict) and "role" in value for value in values):
+        yield values
+    else:
+        for value in values:
+            if isinstance(value, (dict, list)):
+                yield from _parts(value)
+
+
+def _exchanges(messages: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Each message of the user with the answers to it."""
+    exchange: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "user" and exchange:
+            yield exchange
+            exchange = []
+        exchange.append(message)
+    if exchange:
+        yield exchange
+
+
+def _tell_exchange(exchange: Sequence[dict[str, Any]], run: str, name: str, time: datetime | None) -> Told:
+    said = [str(message["content"]) for message in exchange if message["role"] == "user"]
+    answers = [str(message["content"]) for message in exchange if message["role"] != "user"]
+    response = "\n".join(answers) or None
+    return Told(run=run, query="\n".join(said), response=response, name=name, time=time)
+
+
+def _numbers(values: Any) -> list[int]:
+    """The numbers in lists and dicts, however deep they lie."""
+    if isinstance(values, int):
+        return [values]
+    inner = values.values() if isinstance(values, dict) else values if isinstance(values, list) else ()
+    return [number for value in inner for number in _numbers(value)]
+
+
+def _find_date(text: Any) -> datetime | None:
+    """A time as "2023/05/20 (Sat) 02:21" or "March-15-2024"; None for anything else."""
+    plain = re.sub(r"\s*\([^)]*\)", "", str(text)).strip()
+    for form in ("%Y/%m/%d %H:%M", "%Y/%m/%d", "%B-%d-%Y", "%B %d, %Y"):
+        with suppress(ValueError):
+            return datetime.strptime(plain, form).replace(tzinfo=UTC)
+    return None
 
 
 def cast(path: Path, year: int = 2021) -> Dialogues:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from _report import milliseconds
 from _retrieval_stores import Stores
@@ -24,13 +24,15 @@ WARM = 5
 BATCH = 5_000
 
 
-def times(
-    embedding: Embeddings, sizes: Sequence[int] = (100, 10_000), *, cassandra: bool = False
-) -> list[dict[str, Any]]:
+SIZES: Final[Mapping[bool, Sequence[int]]] = {False: (2_000, 50_000), True: (100, 10_000)}
+"""Turns of a session, embedded and on Cassandra."""
+
+
+def times(embedding: Embeddings, *, cassandra: bool = False) -> list[dict[str, Any]]:
     """Milliseconds in sessions of so many turns, with an entity that all mention."""
     rows = []
     with Stores(cassandra=cassandra, folders=True) as stores:
-        for size in sizes:
+        for size in SIZES[cassandra]:
             chance = random.Random(size)
             with stores.opened(embedding) as store, ConversationMemory(store) as memory:
                 _fill(store, size, chance)

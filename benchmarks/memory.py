@@ -2,7 +2,9 @@
 
 Run: ``python benchmarks/memory.py --data DIR``, where DIR (or LINKSTORE_EVAL_DATA) holds the folders
 ``locomo_open``, ``mtrag_open``, ``cast_open`` and ``musique_train``, as their SOURCE.txt describes;
-``--locomo FILE``, ``--mtrag DIR``, ``--cast FILE`` and ``--musique DIR`` measure others of these formats.
+``--locomo FILE``, ``--mtrag DIR``, ``--cast FILE`` and ``--musique DIR`` measure others of these formats,
+``--longmemeval FILE`` and ``--beam FILE`` the sets LongMemEval and BEAM as they are published (BEAM: the rows
+of a size as JSON), which are measured as LoCoMo is.
 Everything is told to :class:`linkstore.memory.ConversationMemory` turn by turn; one policy serves all sets.
 Recall is the share of a question's gold that is among the first 5 or 10, averaged over questions, in percent,
 with 95 % intervals, also by category. Questions are those after the first turn. What it is compared with:
@@ -13,12 +15,13 @@ with 95 % intervals, also by category. Questions are those after the first turn.
 - ``joined``: for the last two queries of the user;
 - ``rewrite``: for the question as people rewrote it, where there are such.
 
-Of LoCoMo, ``sessions`` is the share of the sessions with evidence that are among the first by their best
-turn, and ``any session`` counts a question if one of them is, as others count it.
+Of LoCoMo and its like, ``sessions`` is the share of the sessions with evidence that are among the first by
+their best turn, and ``any session`` counts a question if one of them is, as others count it.
 ``--dialogues`` measures forgetting by entity, and facts that give way, on the dialogues of
 tests/support/dialogues.
-``--time`` measures instead what a turn and a recall cost in sessions of 100 and of 10,000 turns, by the clock
-and in CPU time of this process; with ``--cassandra`` on a server of its own (Java 17 and Maven are needed).
+``--time`` measures instead what a turn and a recall cost in sessions of 2,000 and of 50,000 turns, by the
+clock and in CPU time of this process; with ``--cassandra`` (100 and 10,000) on a server of its own (Java 17
+and Maven are needed).
 """
 
 from __future__ import annotations
@@ -33,7 +36,18 @@ from typing import Any, Final
 
 import numpy as np
 from _memory_rules import measure_dialogues
-from _memory_sets import Conversation, Dialogues, Question, Told, cast, locomo, mtrag, musique
+from _memory_sets import (
+    Conversation,
+    Dialogues,
+    Question,
+    Told,
+    beam,
+    cast,
+    locomo,
+    longmemeval,
+    mtrag,
+    musique,
+)
 from _memory_time import times
 from _report import add_output, listed, record
 from langchain_core.embeddings import Embeddings
@@ -77,8 +91,10 @@ def main() -> None:
 
 def _measured(options: argparse.Namespace, embedding: Embeddings) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each set that is given, and the figures of each method."""
-    if options.locomo:
-        yield "locomo", _figures(of_evidence(locomo(Path(options.locomo)), embedding, options.every))
+    for name, read in (("locomo", locomo), ("longmemeval", longmemeval), ("beam", beam)):
+        place = getattr(options, name)
+        if place:
+            yield name, _figures(of_evidence(read(Path(place)), embedding, options.every))
     if options.mtrag:
         yield "mtrag", _figures(of_passages(mtrag(Path(options.mtrag)), embedding, options.every))
     if options.cast:
@@ -99,7 +115,7 @@ def of_evidence(conversations: Iterator[Conversation], embedding: Embeddings, ev
             names = {_tell(memory, turn): turn for turn in one.turns}
             asked = SessionKey(run_id="asked", user_id="u")
             for question in one.questions[::every]:
-                recall = memory.recall(asked, question.text, k=50, everywhere=True)
+                recall = memory.recall(asked, question.text, k=50, everywhere=True, now=question.time)
                 ranked = {"memory": [names[turn.id] for turn in recall.turns]}
                 for name, strategy in _RIVALS.items():
                     hits = store.search(
@@ -221,6 +237,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", default=data, help="folder of the data sets")
     parser.add_argument("--locomo", help="a file like locomo_open/locomo.json")
+    parser.add_argument("--longmemeval", help="a file like longmemeval_s.json")
+    parser.add_argument("--beam", help="a file with rows of BEAM, as a list or one a line")
     parser.add_argument("--mtrag", help="a folder like mtrag_open")
     parser.add_argument("--cast", help="a file like cast_open/turns.jsonl")
     parser.add_argument("--musique", help="a folder like musique_train")
@@ -231,7 +249,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cassandra", action="store_true", help="with --time: on a Cassandra server")
     add_output(parser)
     options = parser.parse_args()
-    if not (options.time or options.dialogues) and not any(getattr(options, name) for name in _PLACES):
+    if not (options.time or options.dialogues) and not any(
+        getattr(options, name) for name in (*_PLACES, "longmemeval", "beam")
+    ):
         if not options.data:
             parser.error("give --data DIR, or the files to measure")
         for name, path in _PLACES.items():

@@ -1,21 +1,22 @@
-"""``linkstore memory``: look at conversations, recall from them, and forget them."""
+"""``linkstore memory``: look at conversations, recall from them, forget them, and import transcripts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
-from linkstore.cli.exits import UsageError
+from linkstore.cli.exits import SOURCE_INCOMPLETE, UsageError
 from linkstore.cli.output import get_stdout, hit_to_dict, inform, print_result, show_hits, write_json
 from linkstore.cli.query import check_question
 from linkstore.cli.stores import open_store, refuse_options
 from linkstore.core.display import escape_unprintable, format_count
-from linkstore.errors import LinkStoreError, StoreNotFoundError
+from linkstore.errors import LinkStoreError, SourceNotFoundError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
     from linkstore.memory.sessions import SessionKey
     from linkstore.memory.turns import Turn
 
+MOST_BROKEN: Final = 5
+"""How many damaged entries of a file are named."""
+
 
 def memory(
     store: StoreOption,
-    session: Annotated[str | None, typer.Argument()] = None,
+    words: Annotated[list[str] | None, typer.Argument()] = None,
     recall: str | None = None,
     forget: bool = False,
     user: str | None = None,
@@ -39,21 +43,26 @@ def memory(
     entity: str | None = None,
     before: str | None = None,
     preview: bool = False,
+    tools: bool = False,
     json: JsonOption = False,
 ) -> None:
-    """List conversations and show their turns, recall from them, and forget them.
+    """List conversations, show their turns, recall from them, forget them, and import transcripts.
 
     Lists the sessions, or shows the turns of SESSION in order.
 
+    "import claude FILE…" reads transcripts of Claude Code, "import codex" those of the Codex CLI, and
+    "import chatgpt" the conversations.json or the ZIP file of an export. Only what is new is written, so it
+    may be run again. Without --user, the sessions are those of the user "me".
+
     With --recall, prints the turns and chunks that answer a question, which is searched for together with
-    the last turns of SESSION. Nothing is stored.
+    the last turns of SESSION; without it, in all sessions of --user. Nothing is stored.
 
     With --forget, forgets the turns to which all options apply, with notes made from them, and erases them
     from the files of the store. With SESSION, --user and --agent name the session; without it, all sessions
     of the user or agent.
 
     Args:
-        session (SESSION): The conversation: its run_id; default: list all.
+        words (SESSION): The conversation: its run_id; or import claude|codex|chatgpt FILE…; default: list.
         recall (QUESTION): Recall what answers this question.
         forget: Forget turns.
         user (ID): The user of the session.
@@ -66,7 +75,24 @@ def memory(
         entity (NAME): With --forget: turns that mention this.
         before (TIME): With --forget: turns before this day or time, such as 2026-03-31; in UTC.
         preview: With --forget: say what would go, and erase nothing.
+        tools: With import: read the output of tools, too.
     """
+    if words and words[0] == "import" and len(words) > 1:
+        others = {
+            "recall": recall,
+            "forget": forget,
+            "last": last,
+            "everywhere": everywhere,
+            "k": k,
+            "json": json,
+        }
+        refuse_options("does not go with import", **others, as_of=as_of, entity=entity, before=before)
+        _import(store, words[1], words[2:], tools=tools, user_id=user or "me", agent_id=agent)
+        return
+    refuse_options("goes with import only", tools=tools)
+    if words and len(words) > 1:
+        raise UsageError(f"give one SESSION, not {len(words)}; quote a name with spaces")
+    session = words[0] if words else None
     of_recall = {"knowledge": knowledge, "everywhere": everywhere, "k": k, "as_of": as_of}
     of_forget = {"entity": entity, "before": before, "preview": preview}
     if recall is None:
@@ -78,8 +104,8 @@ def memory(
         refuse_options(f"does not go with --{mode}", last=last, forget=forget and mode == "recall")
     with _open_memory(store, knowledge) as opened:
         if recall is not None:
-            if session is None:
-                raise UsageError("--recall asks one conversation; give its SESSION")
+            if session is None and user is None:
+                raise UsageError("--recall asks one conversation or a user; give its SESSION, or --user")
             moment = None if as_of is None else _parse_moment("--as-of", as_of)
             _recall(opened, _make_session_key(session, user, agent), recall, k or 5, everywhere, moment, json)
         elif forget:
@@ -92,6 +118,45 @@ def memory(
         else:
             turns = _fetch_turns(opened, _make_session_key(session, user, agent), last)
             print_result(turns, _show_turns, json=json)
+
+
+def _import(store: str, form: str, files: Sequence[str], *, tools: bool, **owner: str | None) -> None:
+    """Import transcripts.
+
+    Raises:
+        UsageError: If the form is unknown, there is no file, or the store has something else.
+        SourceNotFoundError: If a file cannot be read.
+        typer.Exit: If a part of a file could not be read.
+    """
+    from linkstore.memory.conversation import ConversationMemory
+    from linkstore.memory.transcripts import READERS, import_transcript, read_transcript
+
+    if form not in READERS or not files:
+        raise UsageError(f"import takes claude, codex or chatgpt, and files; not: {' '.join([form, *files])}")
+    fresh = same = broken = 0
+    with open_store(store, create=True) as turns, ConversationMemory(turns) as memory:
+        if turns.survey().documents and not memory.sessions():
+            raise UsageError(
+                f"{store} has documents that are no conversations; give another one: --store turns"
+            )
+        for file in files:
+            path = Path(file)
+            try:
+                transcript = read_transcript(form, path, tools=tools)
+                written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+            except OSError as error:
+                raise SourceNotFoundError(f"{file} cannot be read: {error.strerror or error}") from error
+            more, old = import_transcript(memory, transcript, written, **owner)
+            fresh, same, broken = fresh + more, same + old, broken + len(transcript.broken)
+            for number in transcript.broken[:MOST_BROKEN]:
+                inform(f"{file}: entry {number} is damaged, and was left out")
+            if transcript.unfinished:
+                inform(f"{file}: its last line is not complete yet; import it again later")
+    inform(
+        f"imported {format_count(fresh, 'turn')} of the user {owner['user_id']!r}; {same} were there already"
+    )
+    if broken:
+        raise typer.Exit(SOURCE_INCOMPLETE)
 
 
 def _show_sessions(rows: Sequence[Mapping[str, str | None]]) -> None:
@@ -179,7 +244,7 @@ def _open_memory(store: str, knowledge: str | None = None) -> Iterator[Conversat
         yield stack.enter_context(ConversationMemory(turns, chunks))
 
 
-def _make_session_key(session: str, user: str | None, agent: str | None) -> SessionKey:
+def _make_session_key(session: str | None, user: str | None, agent: str | None) -> SessionKey:
     from linkstore.memory.sessions import SessionKey
 
     return SessionKey(run_id=session, user_id=user, agent_id=agent)

@@ -17,22 +17,12 @@ from itertools import pairwise
 from typing import Final
 
 from linkstore.core.text import STOP_WORDS, fold, split_sentences, tokenize
-from linkstore.memory.names import find_names, read_speaker
+from linkstore.memory.names import compile_words, find_names, read_speaker, read_words
 
 _MOST_SENTENCES: Final = 8
 """How many sentences of a turn are read, the first ones."""
 _LONGEST: Final = 300
 """Characters of a sentence that may be a plain statement."""
-_CHANGE: Final = re.compile(
-    r"\b(?:now|nowadays|no longer|any ?more|instead|since|from now on|these days|after all|as of|actually"
-    r"|correction|mistake|typo|changed|moved|switched|new|change of plan|update|starting|not|became|turned"
-    r"|sold|quit|stopped|renamed|replaced|upgraded|migrated|cancell?ed|postponed|jetzt|nun|inzwischen"
-    r"|nicht mehr|seit|maintenant|d\u00e9sormais|ahora|ya no)\b",
-    re.IGNORECASE,
-)
-_PAST: Final = re.compile(
-    r"\b(?:used to|formerly|previously|back then|years ago|as a child)\b", re.IGNORECASE
-)
 _SUPPOSED: Final = re.compile(
     r"\b(?:if|whether|unless|wish|would|might|could|may|wenn|ob|w\u00fcrde|k\u00f6nnte|w\u00e4re|si)\b"
     r"|^[\"'\u201c\u201e\u00ab]|\b(?:said|says|sagt|sagte|dit|dice|dijo|asked|wrote)\b\W*:",
@@ -80,63 +70,10 @@ _OPINION: Final = re.compile(
     re.IGNORECASE,
 )
 _TAKES_OVER: Final = re.compile(r"\b(?:(?:takes?|taken|took) over|replace[sd]|succeed(?:s|ed)) \b")
-_SPEAKERS: Final = frozenset(
-    {"i", "we", "ich", "wir", "je", "j", "nous", "yo", "jeg", "jag", "vi", "io", "ik"}
-)
-_FIRST_PERSON: Final = frozenset(
-    {"vivo", "trabajo", "soy", "uso", "conduzco", "estudio", "peso", "tengo", "estoy", "vivimos"}
-)
-"""Verbs of Spanish that need no subject."""
-_ADVERBS: Final = frozenset(
-    {"ne", "now", "currently", "just", "already", "jetzt", "nun", "inzwischen", "maintenant", "ahora"}
-    | {"d\u00e9sormais"}
-)
-_PERSONS: Final = frozenset(
-    {
-        "i",
-        "j",
-        "we",
-        "you",
-        "he",
-        "she",
-        "they",
-        "ich",
-        "wir",
-        "je",
-        "nous",
-        "jeg",
-        "jag",
-        "vi",
-        "yo",
-        "io",
-        "ik",
-    }
-)
-_OWNERS: Final = frozenset(
-    {"my", "our", "your", "his", "her", "their", "its", "mein", "meine", "unser", "unsere", "mon", "ma", "mi"}
-)
-_ARTICLES: Final = frozenset({"the", "a", "an", "this", "that", "der", "die", "das", "le", "la", "les", "el"})
-_BEHIND_HEAD: Final = frozenset(
-    {"of", "for", "with", "at", "in", "on", "to", "from", "by", "von", "für", "de", "bei", "chez", "en", "à"}
-)
-_VERBS: Final = re.compile(
-    r"(?:is|are|was|were|am|ha[sd]|have|will|would|can|could|should|must|may|might|do|does|did)(?:n't)?|can't|won't"
-    r"|(?:arrive|begin|belong|burn|close|come|cost|depart|drive|eat|end|fire|fly|get|go|hang|hate|hold|keep|know|lead|learn"
-    r"|leave|like|live|love|make|mean|meet|move|need|open|own|pay|play|prefer|read|rehearse|run|sail|say|sell|sit"
-    r"|sleep|speak|stand|start|stay|take|teach|treat|turn|use|want|weigh|work)e?s|carries|flies|studies|\w{3,}ed"
-    r"|became|began|bought|broke|brought|came|chose|found|gave|got|grew|held|left|live|made|met|paid|put|quit|ran"
-    r"|said|sat|sold|spoke|taught|told|took|went|wrote|bor|er|est|hat|heißt|heter|ist|sind|sont|war|wohnt"
-)
-"""Verbs in the forms in which they follow a subject, where they are hardly anything else."""
 _LONGEST_SUBJECT: Final = 6
 """Number of words before the verb."""
 _OPENING: Final = 3
 """Two clauses without a sure subject are about the same if they begin with so many equal words."""
-_HOME: Final = re.compile(
-    r"\b(?:address|apartment|city|country|countryside|flat|home|house|island|landlord|neighbou?rhood|rent|suburb"
-    r"|town|village)s?\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +114,7 @@ def read_statements(text: str) -> tuple[FactStatement, ...]:
 
 def is_about_past(text: str) -> bool:
     """Say whether a text tells what was so before, as "I used to" does."""
-    return _PAST.search(text) is not None
+    return compile_words("former").search(text) is not None
 
 
 def asks_for_past(question: str) -> bool:
@@ -189,7 +126,7 @@ def asks_for_past(question: str) -> bool:
 
 def says_change(text: str) -> bool:
     """Return whether a text has a word for a change, such as "now"."""
-    return _CHANGE.search(text) is not None
+    return compile_words("changes").search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,19 +182,27 @@ class Clause:
         if own is None:
             return False
         if other.words and other.words <= {*self.words} and own.words.isdisjoint(other.words):
-            moved = own.owner in _PERSONS and (changes or (other.head, "to") in pairwise(self.words))
+            moved = own.owner in read_words("persons") and (
+                changes or (other.head, "to") in pairwise(self.words)
+            )
             return moved or _TAKES_OVER.search(" ".join(self.words)) is not None
         return own.is_same(other)
 
     @property
     def slot(self) -> tuple[str, ...]:
         """What the speaker says of himself: the verb, after "am" the article too, and what it is for."""
-        words = [word for word in self.words if word not in _ADVERBS]
-        if self.subject is None or self.subject.owner not in _SPEAKERS or not words:
+        words = [word for word in self.words if word not in read_words("adverbs")]
+        if self.subject is None or self.subject.owner not in read_words("speakers") or not words:
             return ()
         person, _, ending = words[0].partition("'")
-        rest = [ending, *words[1:]] if ending else words if person in _FIRST_PERSON else words[1:]
-        article = [word for word in rest[1:2] if word in _ARTICLES]
+        rest = (
+            [ending, *words[1:]]
+            if ending
+            else words
+            if person in read_words("without_subject")
+            else words[1:]
+        )
+        article = [word for word in rest[1:2] if word in read_words("articles")]
         use = rest[rest.index("for") + 1 :][:1] if "for" in rest else []
         return ("be", *article, *use) if rest[:1] in (["m"], ["am"]) else (*rest[:1], *use)
 
@@ -269,7 +214,7 @@ def is_plain(text: str) -> bool:
 
 def denies_other(text: str, other: str) -> bool:
     """Say whether a text denies something other than another text."""
-    words = {*tokenize(other)} - STOP_WORDS - _PERSONS - _BEHIND_HEAD
+    words = {*tokenize(other)} - STOP_WORDS - read_words("persons") - read_words("behind")
     return _DENIES.search(text) is not None and not any(word in words for word in tokenize(text)[-3:])
 
 
@@ -283,7 +228,9 @@ def states_own(text: str) -> bool:
 def asks_about_self(question: str) -> bool:
     """Say whether a question asks for something of the speaker."""
     words = {part for word in tokenize(question) for part in (word, word.partition("'")[0])}
-    return not words.isdisjoint(_SPEAKERS | _FIRST_PERSON | {"my", "mein", "meine", "mon", "ma", "mi"})
+    return not words.isdisjoint(
+        read_words("speakers") | read_words("without_subject") | {"my", "mein", "meine", "mon", "ma", "mi"}
+    )
 
 
 def is_about_other(text: str, own: str, asked: Collection[str]) -> bool:
@@ -309,24 +256,29 @@ def read_clauses(text: str) -> Iterator[Clause]:
     for sentence in split_sentences(statement)[:_MOST_SENTENCES]:
         for clause in _CLAUSES.split(_OPINION.sub("", sentence.strip())):
             words = tokenize(clause)
-            words = words[1:] if words[:1] and words[0] in _ADVERBS else words
+            words = words[1:] if words[:1] and words[0] in read_words("adverbs") else words
             yield Clause(words, _read_subject(words), fold(speaker or ""))
+
+
+def _is_verb(word: str) -> bool:
+    """Say whether a word is a verb as it follows a subject, and hardly anything else."""
+    return word in read_words("verbs") or re.fullmatch(r"\w{3,}ed", word) is not None
 
 
 def _read_subject(words: Sequence[str]) -> Subject | None:
     first = words[0].partition("'")[0] if words else ""
-    if first in _PERSONS:
+    if first in read_words("persons"):
         return Subject(first)
-    if first in _FIRST_PERSON:
+    if first in read_words("without_subject"):
         return Subject("yo")
-    named = words[1:] if first in _OWNERS or first in _ARTICLES else words
-    end = next((at for at in range(1, len(named)) if _VERBS.fullmatch(named[at])), _LONGEST_SUBJECT + 1)
+    named = words[1:] if first in read_words("owners") or first in read_words("articles") else words
+    end = next((at for at in range(1, len(named)) if _is_verb(named[at])), _LONGEST_SUBJECT + 1)
     if end > _LONGEST_SUBJECT:
         return None
-    before = next((at for at in range(1, end) if named[at] in _BEHIND_HEAD), end)
+    before = next((at for at in range(1, end) if named[at] in read_words("behind")), end)
     owners = [word for word in named[:end] if word.endswith("'s")]
     others = frozenset(word for word in named[:end] if word not in STOP_WORDS and word not in owners)
-    owner = " ".join([first] * (first in _OWNERS) + owners)
+    owner = " ".join([first] * (first in read_words("owners")) + owners)
     return Subject(owner, others, named[before - 1]) if others else None
 
 
@@ -356,7 +308,7 @@ def _is_home(value: str, sentence: str) -> bool:
     named = find_names(f"to {value}")
     if not named or not value.startswith(named[0].text):
         return False
-    return fold(named[0].text) in _list_places() or _HOME.search(sentence) is not None
+    return fold(named[0].text) in _list_places() or compile_words("homes").search(sentence) is not None
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The names in a text, in English as people type it, without a model; entities, and who speaks.
+"""The names in a text, in English as people type it, without a model; entities, answers, and who speaks.
 
 Entities are names, and things with names of their own, such as files and modules. A finder of your own, such
 as one over spaCy or GLiNER, takes the place of :func:`find_entities` by ``ConversationMemory(entities=...)``.
@@ -32,32 +32,27 @@ ENGLISH_SHARE: Final = 0.15
 """The least share of stop words in an English text."""
 MOST_CAPITALS: Final = 0.25
 """With a larger share of capitals inside sentences they are those of nouns, and of no names."""
-_MOST_NAME_WORDS: Final = 6
 _WORD: Final = (
     r"(?:Mr|Mrs|Ms|Dr|Prof|St)\.|(?:[A-Z]\.)+(?=\s?[A-Z])"
     r"|[^\W\d_][\w\u2019'&-]*(?:\.(?=\w)[\w\u2019'-]+)*|\d[\w.,/-]*\w|\d"
 )
-_TOKEN: Final = re.compile(rf"({_WORD})|(\n+|[.!?:;…](?=\s|$)|[^\w\s])")
-_ENDS: Final = ".!?:;…\n"
+_TOKEN: Final = re.compile(rf"({_WORD})|(\n+|[¿¡]|[.!?:;…](?=\s|$)|[^\w\s])")
+_ENDS: Final = ".!?:;…\n¿¡"
 """Signs that end a sentence."""
-PARTICLES: Final = frozenset(("da", "de", "del", "der", "di", "du", "la", "le", "of", "van", "von", "y", "&"))
-"""Words inside names."""
-_DETERMINERS: Final = frozenset(
-    ("a", "an", "the", "my", "our", "your", "his", "her", "their", "its", "this", "that", "these", "those")
-)
-
-
-_OBJECTS: Final = frozenset(("both", "it", "them", "me", "us"))
-_SPEAKERS: Final = frozenset(("i", "we", "you"))
-"""Those who speak; "I'd" and "We'll" are no parts of names."""
 
 
 @cache
-def read_words() -> dict[str, frozenset[str]]:
-    """Return the lists of English words beside this module, by name."""
-    text = files("linkstore.memory").joinpath("english.txt").read_text(encoding="utf-8")
-    lists = (line.partition(": ") for line in text.splitlines())
-    return {name: frozenset(map(fold, listed.split())) for name, _, listed in lists}
+def read_words(name: str) -> frozenset[str]:
+    """Return one of the lists of words beside this module."""
+    text = files("linkstore.memory").joinpath("words.txt").read_text(encoding="utf-8")
+    lists = dict(line.split(": ", 1) for line in text.splitlines())
+    return frozenset(word.replace("_", " ") for word in fold(lists[name]).split())
+
+
+@cache
+def compile_words(name: str) -> re.Pattern[str]:
+    """Return the pattern of the words of a list, each as a whole, in any case."""
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(read_words(name))))})\b", re.IGNORECASE)
 
 
 class Name(NamedTuple):
@@ -89,14 +84,21 @@ class _Token:
     @property
     def is_capital(self) -> bool:
         """Whether it may belong to a name: it has a capital or a digit in it."""
-        return (self.text[0].isdigit() or any(map(str.isupper, self.text))) and self.folded not in _SPEAKERS
+        return (self.text[0].isdigit() or any(map(str.isupper, self.text))) and self.folded not in (
+            "i",
+            "we",
+            "you",
+        )
 
 
 def is_english(text: str) -> bool:
     """Say whether a text has as many of the commonest words as English has, or has too few words to say."""
     words = tokenize(text[:LONGEST_TEXT])
+    foreign = sum(word in read_words("foreign") for word in words)
     fewest = FEWEST_WORDS - 2 * text.rstrip().endswith("?")
-    return len(words) < fewest or sum(word in STOP_WORDS for word in words) >= ENGLISH_SHARE * len(words)
+    if len(words) < fewest:
+        return not foreign
+    return sum(word in STOP_WORDS for word in words) - foreign >= ENGLISH_SHARE * len(words)
 
 
 def find_names(text: str) -> tuple[Name, ...]:
@@ -119,9 +121,10 @@ def find_names(text: str) -> tuple[Name, ...]:
             at += 1
             continue
         first_word = tokens[at].text
-        unsure = not english and (tokens[at].first or (plain and first_word.istitle()))
+        written = text[tokens[at].start : tokens[end - 1].start + len(tokens[end - 1].text)]
+        is_plain_word = first_word.istitle() and not written[-1].isdigit()
+        unsure = not english and (tokens[at].first or (plain and is_plain_word))
         if not unsure and not (loud and first_word.isupper() and first_word.isalpha()):
-            written = text[tokens[at].start : tokens[end - 1].start + len(tokens[end - 1].text)]
             names.append(Name(re.sub(r"['\u2019]s$", "", written), tokens[at].start))
         at = end
     return tuple(names)
@@ -144,7 +147,7 @@ def _split(text: str) -> Iterator[_Token]:
 def _end_name(tokens: list[_Token], at: int) -> int | None:
     """Return where the name that begins at a token ends, or None if none does."""
     first_token = tokens[at]
-    if not first_token.is_word or not first_token.is_capital or first_token.folded in read_words()["times"]:
+    if not first_token.is_word or not first_token.is_capital or first_token.folded in read_words("times"):
         return None
     if (
         first_token.text[0].isdigit()
@@ -157,20 +160,20 @@ def _end_name(tokens: list[_Token], at: int) -> int | None:
         after = tokens[end]
         if not after.is_word or tokens[end - 1].text.endswith(("'s", "\u2019s")):
             break
-        if after.is_capital and after.folded not in read_words()["times"]:
+        if after.is_capital and after.folded not in read_words("times"):
             end += 1
-        elif after.folded in PARTICLES and end + 1 < len(tokens) and tokens[end + 1].is_capital:
+        elif after.folded in read_words("particles") and end + 1 < len(tokens) and tokens[end + 1].is_capital:
             end += 2
         else:
             break
     if first_token.first and (
-        first_token.folded in read_words()["openers"] or first_token.folded in STOP_WORDS
+        first_token.folded in read_words("openers") or first_token.folded in STOP_WORDS
     ):
         return None  # a name after it is found by itself
     if (
         first_token.first
         and end == at + 1
-        and (_says_something(tokens, end) or _is_common(first_token.folded))
+        and ((first_token.text.istitle() and _says_something(tokens, end)) or _is_common(first_token.folded))
     ):
         return None
     return None if all(token.folded in STOP_WORDS for token in tokens[at:end]) else end
@@ -180,14 +183,14 @@ def _says_something(tokens: list[_Token], end: int) -> bool:
     """Say whether the first word of a sentence is all of it, as "Lovely!", or has an object: "Undo it"."""
     if end == len(tokens) or tokens[end].text in _ENDS:
         return True
-    return tokens[end].folded in _DETERMINERS | _OBJECTS
+    return tokens[end].folded in read_words("objects")
 
 
 @lru_cache(maxsize=4096)
 def _is_common(word: str) -> bool:
     """Say whether a word is so common in lower case that the tokenizer of the default embedding knows it."""
     is_common = load_wordllama_tokenizer().token_to_id(f"\u2581{word}") is not None
-    return is_common and word not in read_words()["given"]
+    return is_common and word not in read_words("given")
 
 
 SPEAKER: Final = "speaker"
@@ -198,9 +201,10 @@ MOST_ENTITIES: Final = 32
 """How many entities of a turn are linked, the first ones."""
 _IDENTIFIER: Final = re.compile(
     r"(?<![\w./-])(?=[\w./-]*[a-z])"
-    r"(?:[\w-]+(?:[./_-][\w-]+)*\.(?:[a-z][a-z0-9]{1,4})|\w+(?:\.\w+)+|\w*\d\w*(?:-\w+)+)(?![\w/-])"
+    r"(?:[\w-]+(?:[./_-][\w-]+)*\.(?:[a-z][a-z0-9]{1,4})|\w+(?:\.\w+)+|\w*\d\w*(?:-\w+)+"
+    r"|[^\W_]+(?:_[^\W_]+)+)(?![\w/-])"
 )
-"""A file, a module, a part number: words joined by dots, or by hyphens with a digit in them."""
+"""A file, a function, a part number: words joined by dots, underscores, or hyphens with a digit in them."""
 
 
 def find_entities(text: str) -> tuple[str, ...]:
@@ -294,3 +298,39 @@ def remove_names(question: str, names: Iterable[str]) -> str:
         rest = rest.replace(name, " ")
     rest = " ".join(rest.split()) if names else question
     return rest if extract_terms(rest) else question
+
+
+_ASKS: Final = re.compile(r"\b(?:who|whom|whose|which|what|where|name)\b", re.IGNORECASE)
+_MOST_NAME_WORDS: Final = 6
+_PREPOSITION: Final = re.compile(r"^(?:(?:at|in|the|under) )+(?=[^\W\d_])", re.IGNORECASE)
+_SENTENCE: Final = re.compile(r"[.!?\u2026]\s*$|\b(?:i|me|my|please|us|we|you|your)\b", re.IGNORECASE)
+_OPENING: Final = ".!?:;\n\"'\u201c\u201e\u00ab(-*\u2022"
+"""Signs after which any word has a capital."""
+
+
+def find_answered_name(query: str, response: str | None) -> str | None:
+    """Return the name that an answer may be, or None if nothing was asked for or it names nothing.
+
+    A query asks by a word like "which", or by key words that are no sentence ("capital of australia").
+    """
+    name = _PREPOSITION.sub("", (response or "").strip().rstrip(".! "))
+    words = name.split(" ")
+    if len(words) > _MOST_NAME_WORDS or not (_ASKS.search(query) or not _SENTENCE.search(query)):
+        return None
+    if not all(_is_proper(word) or word in read_words("inside") for word in words):
+        return None
+    return name if name[0].isupper() and _is_proper(words[-1]) else None
+
+
+def _is_proper(word: str) -> bool:
+    return (word[:1].isupper() or word[:1].isdigit()) and "\n" not in word
+
+
+def has_name(texts: Iterable[str], name: str) -> bool:
+    """Say whether a text has this name: in its spelling, and not only where every word has a capital."""
+    pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return any(
+        text[: match.start()].rstrip(" ")[-1:] not in ("", *_OPENING)
+        for text in texts
+        for match in pattern.finditer(text)
+    )

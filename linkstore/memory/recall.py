@@ -33,22 +33,24 @@ from linkstore.memory.facts import (
     says_change,
     states_own,
 )
-from linkstore.memory.focus import (
-    ResolvedQuestion,
-    depends_on_history,
+from linkstore.memory.focus import find_focus
+from linkstore.memory.names import (
     find_answered_name,
-    find_focus,
-    may_mean_answer,
+    find_named_speakers,
+    remove_names,
+    select_distinct_names,
 )
-from linkstore.memory.names import find_named_speakers, remove_names, select_distinct_names
 from linkstore.memory.search import (
     ALONE,
     FOCUS,
     QueryView,
+    ResolvedQuestion,
     TurnSearch,
+    depends_on_history,
     fuse_views,
     make_turn_views,
     make_views,
+    may_mean_answer,
 )
 from linkstore.memory.sessions import SessionKey
 from linkstore.memory.settings import MemorySettings, search_store
@@ -243,7 +245,7 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
         pool = yield from _search_views(memory, memory.knowledge, views, asked, memory.strategy)
     newer = yield from _find_newer(memory, asked, recent)
     until = {id: turn.time for id, turn in newer.items()}
-    recent = [replace(turn, until=until.get(turn.id)) for turn in recent if not _is_over(turn, until)]
+    recent = [_mark_end(turn, until) for turn in recent if not _is_over(turn, until)]
     recall = Recall(
         question=asked.question,
         resolved=resolved.text,
@@ -385,7 +387,7 @@ def _give_way(
         if newest is not turn:
             ordered.setdefault(newest.id, (newest, score))
         if not _is_over(turn, until):
-            ordered.setdefault(turn.id, (replace(turn, until=until.get(turn.id)), score))
+            ordered.setdefault(turn.id, (_mark_end(turn, until), score))
     return list(ordered.values())
 
 
@@ -411,6 +413,10 @@ def _is_over(turn: Turn, until: Mapping[str, datetime]) -> bool:
     """Say whether a turn was superseded and says nothing else: nothing that its rule did not read."""
     sentences = len(turn.statements) or len(split_sentences(turn.query))
     return turn.id in until and (turn.is_note or sentences >= len(split_sentences(turn.query)))
+
+
+def _mark_end(turn: Turn, until: Mapping[str, datetime]) -> Turn:
+    return replace(turn, until=until[turn.id]) if turn.id in until else turn
 
 
 def _record_accesses(memory: MemorySettings, recall: Recall, moment: datetime) -> Operation[None]:

@@ -8,7 +8,8 @@ gain, and those around it half as much, because people speak of an event soon af
 
 A question is searched for in several *views*: texts that join it with parts of what was said before. On
 dialogues with gold passages (docs/benchmarks.md), the question alone lacks what it leaves out, and the whole
-history hides it; the views below are better than any one text.
+history hides it; the views below are better than any one text. If the last answer was a name, a pronoun that
+may mean it is searched for together with it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_question_terms, extract_terms
 from linkstore.core.plans import Groups, Matching, Plan, Side, ask, rank_refs
-from linkstore.memory.focus import Focus, ResolvedQuestion, says_little
+from linkstore.memory.focus import Focus
 from linkstore.memory.names import SPEAKER, find_names
 from linkstore.memory.sessions import PAGE
 from linkstore.memory.turns import BACK_WEIGHT, NEXT_TURN, Turn
@@ -78,6 +79,24 @@ _FEWEST_SAID: Final = 2
 """A query with fewer words that say something, and little in its answer, is a remark."""
 ANSWER_CHARACTERS: Final = 400
 """Number of characters of the previous answer in a view, because its beginning says what it is about."""
+
+SHORT_ANSWER: Final = 8
+"""Maximum number of words of an answer that says little: a name, a number, an acknowledgement."""
+_FEWEST_WORDS: Final = 3
+"""A question with fewer words that say something depends on what was said before."""
+_SENTENCE_WORDS: Final = 4
+"""Words of a question that is a sentence."""
+_SIGN: Final = re.compile(
+    r"\b(?:its|it|their|theirs|they|them|his|he|him|hers|her|she|this|that|these|those|"
+    r"the (?:former|latter|same)|such)\b(?!['\u2019]s\s+(?:say|talk|go)\b)"
+    r"|\b(?:there|one|ones|another|others?|same|first|second|third|former|latter|then|also|too|else)\b"
+    r"|^\W*(?:and|but|or|so|what about|how about|why|ok|okay|no|yes|really|wow|i see)\b",
+    re.IGNORECASE,
+)
+"""A word that refers to something said before, or may do so."""
+_PERSONS: Final = re.compile(r"\b(?:he|him|his|she|her|hers)\b", re.IGNORECASE)
+_THINGS: Final = re.compile(r"\b(?:it|its)\b", re.IGNORECASE)
+_WHO: Final = re.compile(r"\bwho(?:m|se)?\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -203,6 +222,40 @@ def _match(filters: Sequence[Filter], refs: Ints) -> Plan[Floats]:
     return share
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedQuestion:
+    """A question, and what it refers to.
+
+    Args:
+        text: The question, as a rewriter resolved it if there is one.
+        depends: Whether it has a sign that it can only be understood from what was said before.
+        name: The name that the last answer was; None if it was none.
+        named: Whether a pronoun of the question may mean this name.
+    """
+
+    text: str
+    depends: bool = False
+    name: str | None = None
+    named: bool = False
+
+
+def may_mean_answer(question: str, asked: str) -> bool:
+    """Say whether a pronoun of a question may mean the name that was answered to another question."""
+    meant = _PERSONS if _WHO.search(asked) else _THINGS
+    return meant.search(question) is not None
+
+
+def depends_on_history(question: str) -> bool:
+    """Return whether a question has a sign of depending on what was said before."""
+    short = len(extract_terms(question)) < _FEWEST_WORDS and len(question.split()) < _SENTENCE_WORDS
+    return short or _SIGN.search(question) is not None
+
+
+def says_little(answer: str) -> bool:
+    """Say whether an answer is too short to say what it is about, as "Got it." and "Yes, in 1912." are."""
+    return len(answer.split()) <= SHORT_ANSWER
+
+
 @dataclass(frozen=True, slots=True)
 class QueryView:
     """A text to search for.
@@ -238,7 +291,7 @@ def make_views(
     behind = _join_answer(question, last)
     if resolved.named:
         return [behind]
-    refers = resolved.depends and resolved.text == question and not find_names(question)
+    refers = (resolved.depends or focus.refers) and resolved.text == question and not find_names(question)
     views = [
         QueryView(resolved.text, weight=ALONE_WEIGHT if refers else 1.0),
     ]
@@ -305,5 +358,6 @@ def fuse_views(views: Sequence[QueryView], found: Sequence[Hits], k: int) -> tup
             parts.setdefault(id, {})[view.name] = share
             if id not in best or hit.score > best[id].score:
                 best[id] = hit
-    fused = (replace(hit, score=sum(parts[id].values()), contributions=parts[id]) for id, hit in best.items())
-    return tuple(sorted(fused, key=lambda hit: (-hit.score, str(hit.document.id)))[:k])
+    scores = {id: sum(shares.values()) for id, shares in parts.items()}
+    first = sorted(scores, key=lambda id: (-scores[id], id))[:k]
+    return tuple(replace(best[id], score=scores[id], contributions=parts[id]) for id in first)

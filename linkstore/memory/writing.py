@@ -26,8 +26,14 @@ from linkstore.core.processes import Lock
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
 from linkstore.memory.facts import FactStatement, read_statements
-from linkstore.memory.focus import find_answered_name, find_focus, has_name
-from linkstore.memory.names import has_words, read_speaker, select_distinct_names
+from linkstore.memory.focus import find_focus
+from linkstore.memory.names import (
+    find_answered_name,
+    has_name,
+    has_words,
+    read_speaker,
+    select_distinct_names,
+)
 from linkstore.memory.sessions import SessionKey, get_page, make_session_document
 from linkstore.memory.settings import MemorySettings, add_documents, search_store
 from linkstore.memory.turns import (

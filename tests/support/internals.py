@@ -576,22 +576,24 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "linkstore.memory.facts": ("read_clauses",),
     "linkstore.memory.focus": (
-        "depends_on_history",
-        "find_answered_name",
         "find_focus",
-        "has_name",
-        "may_mean_answer",
         "refers_back",
     ),
     "linkstore.memory.names": (
+        "find_answered_name",
         "find_entities",
         "find_named_speakers",
+        "has_name",
         "read_speaker",
         "remove_names",
     ),
     "linkstore.memory.rewriting": (
         "find_added_words",
         "is_same_question",
+    ),
+    "linkstore.memory.search": (
+        "depends_on_history",
+        "may_mean_answer",
     ),
     "linkstore.memory.sessions": ("SessionKey",),
     "linkstore.memory.turns": ("Turn",),
