@@ -33,7 +33,6 @@ from linkstore.core.plans import Plan, Side, rank_refs, sort_by_group
 from linkstore.errors import StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
 
-A = TypeVar("A")
 T = TypeVar("T")
 NO_REFS: Ints = np.empty(0, dtype=np.int64)
 NO_SCORES: Floats = np.empty(0, dtype=np.float32)
@@ -427,7 +426,7 @@ class _DepthLimit:
         self._documents: dict[int, int] = {}
         self._groups: dict[int, int] = {}
 
-    def answer(self, fetch: plans.Fetch[A]) -> Plan[A]:
+    def answer(self, fetch: plans.Fetch[Any]) -> Plan[Any]:
         """Pass a fetch on, unless it follows one link more than allowed."""
         if isinstance(fetch, plans.Members):
             depth = max((self._groups.get(group, -1) for group in fetch.groups.tolist()), default=-1) + 1
