@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from linkstore.strategies.base import Strategy
 
 StrategyName = Literal["pagerank", "eager", "mmr", "all-paths", "similarity"]
+_CLASSES: Final[Mapping[StrategyName, str]] = {
+    "eager": "Eager", "mmr": "Mmr", "all-paths": "AllPaths", "pagerank": "PageRank", "similarity": "Similarity"
+}  # fmt: skip
 DirectionName = Literal["forward", "backward", "both"]
 OrderName = Literal["precedence", "relevance", "document", "edges"]
 SelectionName = Literal["rank", "knapsack"]
@@ -108,11 +112,9 @@ def make_strategy(name: StrategyName, **given: Any) -> Strategy:
         StrategyError: If a setting is out of range.
         UsageError: If the strategy has no such setting.
     """
-    from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
+    from linkstore import strategies
 
-    kinds: dict[StrategyName, type[Strategy]] = {
-        "eager": Eager, "mmr": Mmr, "all-paths": AllPaths, "pagerank": PageRank, "similarity": Similarity
-    }  # fmt: skip
+    kind: type[Strategy] = getattr(strategies, _CLASSES[name])  # this imports only the one that is asked for
     settings = {option: value for option, value in given.items() if value is not None}
     if name == "mmr" and "start_k" in settings:
         settings["fetch_k"] = settings.pop("start_k")
@@ -120,17 +122,19 @@ def make_strategy(name: StrategyName, **given: Any) -> Strategy:
         settings = {
             option: value for option, value in settings.items() if option not in {"kinds", "direction"}
         }
-    taken = {field.name for field in fields(kinds[name])}
+    taken = {field.name for field in fields(kind)}
     for option in settings:
         if option not in taken:
             *owners, last = [
-                kind for kind in kinds if kind != "similarity" and (option, kind) != ("depth", "pagerank")
+                other
+                for other in _CLASSES
+                if other != "similarity" and (option, other) != ("depth", "pagerank")
             ]
             raise UsageError(
                 f"--{option.replace('_', '-')} does not apply to {name}; it is an option of"
                 f" {', '.join(owners)} and {last}"
             )
-    return kinds[name](**settings)
+    return kind(**settings)
 
 
 def show_results(hits: Hits, text: str, *, chunks: bool = False, json: bool = False) -> None:
