@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bz2
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -13,15 +13,15 @@ TITLE: Final = re.compile(r"<title>(.*?)</title>")
 NAMED: Final = re.compile(
     r'(<title>|<redirect title=")([^<"]*)|(\[\[)([^\[\]|#<>\n]*)|\{\{[^{}|]*|<[^>]*>|([A-Z][a-z]{3,})'
 )
-"""A title, the target of a link, what keeps its words (names of templates, tags), a word that begins in upper case."""
+"""A title; the target of a link; what keeps its words, as a template; a word in upper case."""
 
 
 def write_copies(dump: Path, target: Path, copies: int) -> int:
     """Write a dump with so many copies of the pages of another, and return the number of pages.
 
     A copy numbers its pages' titles, and the targets of the links between them. Its words in upper case are
-    exchanged for others of the dump, each for one and the same, so that no two copies have equal texts. Links
-    to pages that the dump has not, and categories, stay as they are: so they grow as those of a large wiki do.
+    exchanged for others of the dump, each for one and the same, so that no two copies have equal texts.
+    Links to pages that the dump has not, and categories, stay as they are: they grow as in a large wiki.
     """
     content = bz2.decompress(dump.read_bytes()).decode()
     pages = PAGE.findall(content)

@@ -80,7 +80,8 @@ def show(line: str, style: str | None = None) -> None:
 def _print(line: str, spans: Iterable[tuple[int, int, str]] = (), width: int = 0) -> None:
     """Print an escaped line indented, with spans of it in styles; rich is not needed where none are shown."""
     if not (sys.stdout.isatty() or any(map(os.environ.get, _STYLED))):
-        print(" " * width + line, flush=True)
+        sys.stdout.write(f"{' ' * width}{line}\n")
+        sys.stdout.flush()
         return
     from rich.padding import Padding
     from rich.text import Text

@@ -31,8 +31,12 @@ if TYPE_CHECKING:
 
 StrategyName = Literal["pagerank", "eager", "mmr", "all-paths", "similarity"]
 _CLASSES: Final[Mapping[StrategyName, str]] = {
-    "eager": "Eager", "mmr": "Mmr", "all-paths": "AllPaths", "pagerank": "PageRank", "similarity": "Similarity"
-}  # fmt: skip
+    "eager": "Eager",
+    "mmr": "Mmr",
+    "all-paths": "AllPaths",
+    "pagerank": "PageRank",
+    "similarity": "Similarity",
+}
 DirectionName = Literal["forward", "backward", "both"]
 OrderName = Literal["precedence", "relevance", "document", "edges"]
 SelectionName = Literal["rank", "knapsack"]

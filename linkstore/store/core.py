@@ -100,7 +100,7 @@ class CoreStore(SearchMethods, DocumentMethods):
     ) -> Operation[GraphAnswer]:
         from linkstore.store.graph import (
             answer_query,
-        )  # late, as is the next: most searches are none of these
+        )  # late: most searches are none of these
 
         return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds)
 

@@ -47,7 +47,10 @@ def find_document(backend: Backend, name: str, type: str | None, filter: Filter 
 def look_up_name(
     backend: Backend, name: str, type: str | None, filter: Filter | None
 ) -> Operation[tuple[Resolution, str]]:
-    """Find what a name means within a filter: see :meth:`~linkstore.store.core.CoreStore.find`. Also return the types' field."""
+    """Find what a name means within a filter: see :meth:`~linkstore.store.core.CoreStore.find`.
+
+    Also return the field that holds types.
+    """
     recorded = yield from read_schema(backend)
     type_field = recorded.schema.type_field if recorded else TYPE_FIELD
     condition = parse_filter(None if type is None else {type_field: type})
