@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -172,6 +172,60 @@ def index(
             chosen=chosen,
             stop=stop or Event(),
         ).run()
+
+
+def index_changed(
+    store: CoreStore,
+    offers: Sequence[SourcePage | BadInput],
+    site: Site,
+    *,
+    name: str,
+    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
+    **_: object,
+) -> Summary:
+    """Store some pages of a source that were changed, before a run looks at the whole source.
+
+    As in a run of a part, nothing is removed, and links that need all pages are left to the next run.
+
+    Args:
+        store: Where the documents go.
+        offers: The pages.
+        site: How the source names its pages.
+        name: The source within the store.
+        links: Those of :func:`index`, whose other options have no meaning here.
+
+    Raises:
+        LinkStoreError: Those of :func:`index`.
+    """
+    with infrequent_gc():
+        return _IngestRun(
+            store=store,
+            source=_Excerpt(offers, site),
+            name=name,
+            links=links,
+            progress=None,
+            dry_run=False,
+            prune=lambda _: False,
+            jobs=1,
+            is_part=True,
+            chosen=None,
+            stop=Event(),
+        ).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Excerpt:
+    """Some pages of a source."""
+
+    offers: Sequence[SourcePage | BadInput]
+    site: Site
+    unread: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.offers)
+
+    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        return iter(self.offers)
 
 
 def _choose_progress(
