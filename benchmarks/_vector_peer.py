@@ -65,7 +65,7 @@ class Lance(Store):
             self._table.add(rows)
 
     def search(self, vector: np.ndarray, field: str | None) -> list[str]:
-        query = self._table.search(vector).distance_type("cosine").select(["id", "text"]).limit(K)
+        query = self._table.search(vector).distance_type("cosine").select(["id", "text", "_distance"]).limit(K)
         if field is not None:
             query = query.where(f"{field} = 1", prefilter=True)
         return [row["id"] for row in query.to_list()]
