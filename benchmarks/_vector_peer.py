@@ -1,9 +1,9 @@
 """One store of vectors for peers.py: lancedb, Chroma, sqlite-vec or linkstore, asked from a pipe.
 
 Each runs in a process of its own. A line of JSON asks, ``{"question": 3, "filter": "few"}``; the answer has
-seconds of the clock and of the processor, those of all threads, and ids. Each is used as its manual says for a
-folder on the disk: cosine, the metadata as fields that can be filtered by, 10 results, and its default index;
-lancedb and sqlite-vec have none, they compare all vectors.
+ids, and seconds of the clock and of the processor, those of all threads. Each is used as its manual says for
+a folder on the disk: cosine, the metadata as fields that can be filtered by, 10 results, and its default
+index; lancedb and sqlite-vec have none, they compare all vectors.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ class Lance(Store):
             self._table.add(rows)
 
     def search(self, vector: np.ndarray, field: str | None) -> list[str]:
-        query = self._table.search(vector).distance_type("cosine").select(["id", "text", "_distance"]).limit(K)
+        query = (
+            self._table.search(vector).distance_type("cosine").select(["id", "text", "_distance"]).limit(K)
+        )
         if field is not None:
             query = query.where(f"{field} = 1", prefilter=True)
         return [row["id"] for row in query.to_list()]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import typer
 
@@ -30,13 +29,6 @@ if TYPE_CHECKING:
     from linkstore.strategies.base import Strategy
 
 StrategyName = Literal["pagerank", "eager", "mmr", "all-paths", "similarity"]
-_CLASSES: Final[Mapping[StrategyName, str]] = {
-    "eager": "Eager",
-    "mmr": "Mmr",
-    "all-paths": "AllPaths",
-    "pagerank": "PageRank",
-    "similarity": "Similarity",
-}
 DirectionName = Literal["forward", "backward", "both"]
 OrderName = Literal["precedence", "relevance", "document", "edges"]
 SelectionName = Literal["rank", "knapsack"]
@@ -118,22 +110,18 @@ def make_strategy(name: StrategyName, **given: Any) -> Strategy:
     """
     from linkstore import strategies
 
-    kind: type[Strategy] = getattr(strategies, _CLASSES[name])  # this imports only the one that is asked for
+    names = {"all-paths": "AllPaths", "pagerank": "PageRank"}
+    kind: type[Strategy] = getattr(strategies, names.get(name, name.capitalize()))  # only this is imported
     settings = {option: value for option, value in given.items() if value is not None}
     if name == "mmr" and "start_k" in settings:
         settings["fetch_k"] = settings.pop("start_k")
     if name == "similarity":  # it follows no links
-        settings = {
-            option: value for option, value in settings.items() if option not in {"kinds", "direction"}
-        }
+        settings = {key: settings[key] for key in settings.keys() - {"kinds", "direction"}}
     taken = {field.name for field in fields(kind)}
     for option in settings:
         if option not in taken:
-            *owners, last = [
-                other
-                for other in _CLASSES
-                if other != "similarity" and (option, other) != ("depth", "pagerank")
-            ]
+            left_out = {"similarity", "pagerank" if option == "depth" else ""}
+            *owners, last = [other for other in get_args(StrategyName) if other not in left_out]
             raise UsageError(
                 f"--{option.replace('_', '-')} does not apply to {name}; it is an option of"
                 f" {', '.join(owners)} and {last}"

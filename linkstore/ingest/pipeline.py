@@ -168,63 +168,39 @@ def index(
             dry_run=dry_run,
             prune=prune if callable(prune) else lambda _: bool(prune),
             jobs=jobs,
-            is_part=partition is not None,
+            is_part=partition is not None or isinstance(source, Excerpt),
             chosen=chosen,
             stop=stop or Event(),
         ).run()
 
 
-def index_changed(
-    store: CoreStore,
-    offers: Sequence[SourcePage | BadInput],
-    site: Site,
-    *,
-    name: str,
-    links: Sequence[str | LinkExtractor[Any]] = DEFAULT_LINKS,
-    **_: object,
-) -> Summary:
-    """Store some pages of a source that were changed, before a run looks at the whole source.
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Some pages of a source, that are stored before a run looks at the whole source.
 
     As in a run of a part, nothing is removed, and links that need all pages are left to the next run.
 
     Args:
-        store: Where the documents go.
-        offers: The pages.
+        name: Of the source.
         site: How the source names its pages.
-        name: The source within the store.
-        links: Those of :func:`index`, whose other options have no meaning here.
-
-    Raises:
-        LinkStoreError: Those of :func:`index`.
+        offers: The pages.
     """
-    with infrequent_gc():
-        return _IngestRun(
-            store=store,
-            source=_Excerpt(offers, site),
-            name=name,
-            links=links,
-            progress=None,
-            dry_run=False,
-            prune=lambda _: False,
-            jobs=1,
-            is_part=True,
-            chosen=None,
-            stop=Event(),
-        ).run()
 
-
-@dataclass(frozen=True, slots=True)
-class _Excerpt:
-    """Some pages of a source."""
-
-    offers: Sequence[SourcePage | BadInput]
+    name: str
     site: Site
+    offers: Sequence[SourcePage | BadInput]
     unread: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
+        """Return the number of pages."""
         return len(self.offers)
 
+    def open(self) -> AbstractContextManager[Excerpt]:
+        """Return the pages."""
+        return nullcontext(self)
+
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        """Yield the pages."""
         return iter(self.offers)
 
 

@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final, Unpack
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from linkstore.core.arguments import make_argument_error
 from linkstore.errors import LinkStoreError, SourceNotFoundError
 from linkstore.ingest.files import name_path, quote_path
-from linkstore.ingest.pipeline import IndexOptions, index, index_changed
+from linkstore.ingest.pipeline import Excerpt, IndexOptions, index
 from linkstore.ingest.source import RemovalRefusedError, SourcePage, Summary
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def watch_folder(
                 result = RemovalRefusedError(f"{error}; {until}", error.summary)
         if settled or not keeps:
             deleted.clear()
-        if not kept.told or _has_changes(result):
+        changed = isinstance(result, LinkStoreError) or result.pages.total > result.pages.unchanged
+        if changed or result.skipped or not kept.told:
             tell(result)
         kept.told = False
         first = False
@@ -128,6 +130,7 @@ def _require_folder(source: object) -> Path:
     return folder
 
 
+@dataclass
 class _KeptFolder:
     """A folder, and how it was at the last run.
 
@@ -136,50 +139,48 @@ class _KeptFolder:
         source: The folder.
         tell: Is told what was stored at once.
         options: Those of a run.
+        opened: How it was, None if that is not known.
+        told: Whether something was stored since then.
     """
 
-    def __init__(
-        self, store: CoreStore, source: FolderSource | VaultSource, tell: Report, options: IndexOptions
-    ) -> None:
-        self._store = store
-        self._source = source
-        self._tell = tell
-        self._options = options
-        self._opened: FolderPages | VaultNotes | None = None
-        self.name = source.name
-        self.told = False
-        """Whether something was stored since the last run."""
+    store: CoreStore
+    source: FolderSource | VaultSource
+    tell: Report
+    options: IndexOptions
+    opened: FolderPages | VaultNotes | None = None
+    told: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the folder as a source."""
+        return self.source.name
 
     @contextmanager
     def open(self) -> Iterator[FolderPages | VaultNotes]:
         """Open the folder for a run."""
-        self._opened = None
-        with self._source.open() as opened:
+        self.opened = None
+        with self.source.open() as opened:
             yield opened
-        if not self._options.keys() & {"partition", "dry_run"}:
-            self._opened = opened
+        if not self.options.keys() & {"partition", "dry_run"}:
+            self.opened = opened
 
     def store_at_once(self, paths: Sequence[Path]) -> bool:
         """Store the pages of changed files, if they are few and were there at the last run; say whether."""
-        opened = self._opened
+        opened = self.opened
         if opened is None or len(paths) > FEW:
             return False
         offers = opened.reread({path.as_posix() for path in paths})
         if sum(isinstance(offer, SourcePage) for offer in offers) < len(paths):
             return False
+        excerpt = Excerpt(self.name, opened.site, offers)
+        run: IndexOptions = {**self.options, "progress": None, "jobs": 1}
         try:
-            summary = index_changed(self._store, offers, opened.site, **{"name": self.name, **self._options})
+            summary = index(self.store, excerpt, **run)
         except LinkStoreError:
             return False  # the run that follows meets the same, and tells it
         self.told = True
-        self._tell(summary)
+        self.tell(summary)
         return not summary.skipped
-
-
-def _has_changes(result: Summary | LinkStoreError) -> bool:
-    if isinstance(result, LinkStoreError):
-        return True
-    return bool(result.skipped) or result.pages.total > result.pages.unchanged
 
 
 def _wait_for_changes(
