@@ -175,7 +175,15 @@ def _cpu(command: Sequence[str], compiled: str, **variables: str) -> float:
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": compiled, **variables}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = getrusage(RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    # The working directory comes before PYTHONPATH, and may be a work tree.
+    subprocess.run(
+        command,
+        cwd=Path(compiled).parent,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
     after = getrusage(RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 

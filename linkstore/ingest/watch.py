@@ -105,8 +105,8 @@ def watch_folder(
                 result = RemovalRefusedError(f"{error}; {until}", error.summary)
         if settled or not keeps:
             deleted.clear()
-        changed = isinstance(result, LinkStoreError) or result.pages.total > result.pages.unchanged
-        if changed or result.skipped or not kept.told:
+        pages = result.pages if isinstance(result, Summary) and not result.skipped else None
+        if not kept.told or pages is None or pages.total > pages.unchanged:
             tell(result)
         kept.told = False
         first = False
