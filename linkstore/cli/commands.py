@@ -207,13 +207,18 @@ example."""
 COMMANDS: Final = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 _MEANT: Final = {
     "add": "index",
+    "chat": "ask",
     "check": "doctor",
     "crawl": "index",
     "fetch": "embeddings fetch",
     "find": "query",
+    "info": "doctor",
     "ingest": "index",
+    "init": "index",
     "install": "mcp --install",
     "list": "doctor",
+    "ls": "doctor",
+    "map": "serve",
     "remove": "delete",
     "repair": "doctor --repair",
     "rm": "delete",
@@ -243,6 +248,15 @@ class _CommandGroup(TyperGroup):
             ]
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            message = getattr(error, "message", None)  # of click, or of the copy that Typer has
+            if isinstance(message, str) and message.startswith("Got unexpected extra argument"):
+                vars(error)["message"] = f"{message}; quote a name with spaces, and name a store by --store"
+            raise
 
 
 def make_application(names: Iterable[str] = COMMANDS) -> typer.Typer:

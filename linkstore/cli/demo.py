@@ -36,16 +36,14 @@ DEMO_K: Final = 10
 MANUAL_QUESTIONS: Final = {
     "What is the wal-index?": "walformat.html",
     "What is a virtual machine good for in a database?": "opcode.html",
-    "Do I need a licence to use it in a product?": "copyright.html",
-    "How is memory allocated, and how was that tested?": "testing.html",
-    "Why is a database better than a ZIP file for documents, and is it safe when the power fails?": (
-        "atomiccommit.html"
-    ),
-    "How do I use an array from C in a query, and why is its pointer passed with a type?": "carray.html",
-    "Which statement makes a hot copy in one line, instead of the backup API?": "lang_vacuum.html",
-    "Is there something like tar in the command-line shell?": "sqlar.html",
-    "How do I nest transactions?": "lang_savepoint.html",
-    "How small can the library be made, and what is left out then?": "footprint.html",
+    "Which tests show that it survives a lack of memory?": "testing.html",
+    "Where is additional information on TH3?": "th3.html",
+    "Which flags can a virtual table set for its index?": "c3ref/index_info.html",
+    "How do I make a table from a function?": "vtab.html",
+    "How does an extension reach the sqlite3_api_routines structure?": "loadext.html",
+    "Which error does an INSERT give when all ROWIDs are used up?": "rescode.html",
+    "Which optimizations does MATERIALIZED prevent?": "optoverview.html",
+    "How do I defragment and back up at once?": "lang_vacuum.html",
 }
 """Questions on SQLite's manual, each with a page that answers it and is brought by a link."""
 

@@ -84,6 +84,14 @@ def find_documents(store: CoreStore, name: str, *, by_ending: bool = False) -> l
     return documents
 
 
+def list_page_ids(store: CoreStore, name: str) -> list[str]:
+    """Return the ids of a page's documents, or of those of a fragment: see :func:`find_documents`."""
+    documents = find_documents(store, name, by_ending=True)
+    page = get_indexed_page(documents[0])
+    whole = () if "#" in name else store.pages.ids(None, [page]).get(page, ())
+    return list(whole) or [document.id or "" for document in documents]
+
+
 def list_spellings(name: str) -> list[str]:
     """Return a URL as it was typed, in its own letters, and percent-encoded."""
     encoded = [quote(name, safe=kept, errors="replace") for kept in _UNENCODED]
@@ -192,6 +200,7 @@ def links(
     suggest: bool = False,
     k: Annotated[int | None, typer.Option("-k", min=1, max=100_000)] = None,
     apply: bool = False,
+    dismiss: list[str] | None = None,
     relink: bool = False,
     extractors: Annotated[list[str] | None, typer.Option("--links")] = None,
     json: JsonOption = False,
@@ -211,6 +220,8 @@ def links(
         k: With --suggest: maximum number of links; default 20.
         apply: With --suggest: write them as links of the kind 'suggested', which a search follows only by
             name.
+        dismiss (NUMBER): With --suggest: never suggest this one of the list again; repeatable. 'none'
+            forgets all that was dismissed.
         relink: Link all documents by the names in their texts instead.
         extractors (NAMES): With --relink: link extractors; default mention,entity.
     """
@@ -219,7 +230,7 @@ def links(
             "give the id of a document or the URL of a page, or one of --broken, --suggest and --relink"
         )
     if not suggest:
-        refuse_options("goes with --suggest only", apply=apply, k=k)
+        refuse_options("goes with --suggest only", apply=apply, dismiss=dismiss, k=k)
     if not relink:
         refuse_options("goes with --relink only", links=extractors)
     with open_core_store(store) as opened_store:
@@ -227,6 +238,7 @@ def links(
             if broken:
                 show_broken(opened_store, json=json)
             elif suggest:
+                _dismiss(opened_store, k or DEFAULT_SUGGESTED, dismiss or ())
                 _suggest(opened_store, k or DEFAULT_SUGGESTED, apply=apply, json=json)
             else:
                 _relink(opened_store, extractors, json=json)
@@ -281,6 +293,22 @@ def _format_ids(ids: Sequence[str], *, more: bool) -> str:
         return "too many to list"
     rest = len(ids) - MAX_SHOWN_ENDS
     return (", ".join(ids[:MAX_SHOWN_ENDS]) or "nothing here") + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def _dismiss(store: CoreStore, k: int, numbers: Sequence[str]) -> None:
+    """Have the suggestions with these numbers in the list not suggested again."""
+    if list(numbers) == ["none"]:
+        store.links.dismiss(None)
+        return
+    listed = dict(enumerate(store.links.suggest(k) if numbers else (), start=1))
+    unknown = [number for number in numbers if not number.isdecimal() or int(number) not in listed]
+    if unknown:
+        raise UsageError(f"--dismiss takes numbers of the list, 1 to {len(listed)}, not {', '.join(unknown)}")
+    chosen = [listed[int(number)] for number in numbers]
+    if chosen:
+        store.links.dismiss(chosen)
+    for suggestion in chosen:
+        note(f"dismissed: {make_readable(suggestion.source_page)} → {make_readable(suggestion.target_page)}")
 
 
 def _suggest(store: CoreStore, k: int, *, apply: bool, json: bool) -> None:

@@ -603,7 +603,11 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Batch",
         "find_recorded_name",
     ),
-    "linkstore.store.pages": ("StorePages",),
+    "linkstore.store.pages": (
+        "MAX_LISTED",
+        "IndexRun",
+        "StorePages",
+    ),
     "linkstore.store.schema": ("Problem",),
     "linkstore.store.suggestions": ("LinkSuggestion",),
     "linkstore.strategies.all_paths": ("MAX_CHAINS",),
