@@ -10,7 +10,6 @@ import typer
 
 from linkstore.cli.commands import EmbeddingOption, JsonOption, StoreOption, TextArgument
 from linkstore.cli.exits import UsageError
-from linkstore.cli.links import list_page_ids
 from linkstore.cli.output import (
     MAX_SHOWN_SECTIONS,
     get_stderr,
@@ -97,7 +96,11 @@ def query(
     if near and strategy == "similarity":
         raise UsageError("--near does not apply to similarity, which follows no links")
     with open_core_store(store, embedding=embedding) as opened_store:
-        roots = [id for name in near or () for id in list_page_ids(opened_store, name)]
+        roots: list[str] = []
+        if near:
+            from linkstore.cli.links import list_page_ids  # late: another command
+
+            roots = [id for name in near for id in list_page_ids(opened_store, name)]
         hits = opened_store.search(
             text, strategy=chosen, filter=condition, link_filter=links, initial_roots=roots
         )
