@@ -31,7 +31,6 @@ from linkstore.cli.output import complain, inform, prepare_streams, quiet
 from linkstore.cli.stores import find_store
 from linkstore.core.arguments import ArgumentText, read_docstring
 from linkstore.core.display import escape_unprintable
-from linkstore.core.processes import infrequent_gc
 from linkstore.errors import LinkStoreError
 
 StoreOption = Annotated[
@@ -336,7 +335,7 @@ def run(arguments: Sequence[str] | None) -> None:
     """Run the command line and exit: see :func:`linkstore.cli.main`."""
     prepare_streams()
     words = sys.argv[1:] if arguments is None else list(arguments)
-    with infrequent_gc(), end_with_reader():
+    with end_with_reader():
         try:
             words = complete_words(words)
             with end_at_once():

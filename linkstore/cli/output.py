@@ -28,7 +28,6 @@ from linkstore.core.display import (
 if TYPE_CHECKING:
     from langchain_core.documents import Document
     from rich.console import Console
-    from rich.text import Text
 
     from linkstore.core.calls import Progress
     from linkstore.core.hits import Hit, Hits
@@ -47,6 +46,8 @@ _PLAIN_SIGNS: Final = {
     "”": '"',
 }
 """Replacements for our own signs on terminals that lack them."""
+_STYLED: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
+"""Variables of the environment by which rich takes a stream that is no terminal for one."""
 _PLAIN_HANDLER: Final = "linkstore.plain"
 quiet: Final = ContextVar("quiet", default=False)
 """Whether status lines are left out; errors never are."""
@@ -72,7 +73,24 @@ def _open_null() -> TextIO:
 
 def show(line: str, style: str | None = None) -> None:
     """Print a line of results, with characters that change how it is shown escaped."""
-    get_stdout().print(escape_unprintable(line), style=style)
+    line = escape_unprintable(line)
+    _print(line, ((0, len(line), style or ""),))
+
+
+def _print(line: str, spans: Iterable[tuple[int, int, str]] = (), width: int = 0) -> None:
+    """Print an escaped line indented, with spans of it in styles; rich is not needed where none are shown."""
+    if not (sys.stdout.isatty() or any(map(os.environ.get, _STYLED))):
+        sys.stdout.write(f"{' ' * width}{line}\n")
+        sys.stdout.flush()
+        return
+    from rich.padding import Padding
+    from rich.text import Text
+
+    text = Text(line)
+    for start, end, style in spans:
+        text.stylize(style, start, end)
+    # a terminal wraps lines, and the lines that it wraps to are indented too
+    get_stdout().print(Padding(text, (0, 0, 0, width), expand=False) if width else text)
 
 
 def get_stdout() -> Console:
@@ -185,36 +203,34 @@ def hit_to_dict(hit: Hit, query: str) -> dict[str, Any]:
 
 def show_hits(hits: Iterable[Hit], query: str) -> None:
     """Print hits for a person: headings and score, URL, snippet, and the path where links were followed."""
-    console = get_stdout()
     for rank, hit in enumerate(hits, 1):
         if rank > 1:
-            console.print()
+            _print("")
         document = hit.document
         name = join_headings(document) or document.id or ""
-        console.print(_make_heading(f"{rank}. ", name, "bold cyan", _format_score(hit)))
-        _show_indented(console, get_url(document) or document.id or "", "green")
-        _show_passage(console, hit, query)
+        _show_heading(f"{rank}. ", name, "bold cyan", _format_score(hit))
+        _show_indented(get_url(document) or document.id or "", "green")
+        _show_passage(hit, query)
 
 
 def show_pages(hits: Hits, query: str) -> None:
     """Print pages: title and score, URL, then the best sections with snippet and path."""
-    console = get_stdout()
     for rank, page in enumerate(hits.by_page(), 1):
         if rank > 1:
-            console.print()
+            _print("")
         best = page.hits[0].document
         name = get_title(best) or join_headings(best) or best.id or ""
-        console.print(_make_heading(f"{rank}. ", name, "bold cyan", f"  score {page.score:.3f}"))
+        _show_heading(f"{rank}. ", name, "bold cyan", f"  score {page.score:.3f}")
         url = get_url(best)
-        _show_indented(console, url.partition("#")[0] or url if url else page.page, "green")
+        _show_indented(url.partition("#")[0] or url if url else page.page, "green")
         for place, hit in enumerate(page.hits[:MAX_SHOWN_SECTIONS]):
             _, _, fragment = (get_url(hit.document) or "").partition("#")
             section = "  ".join(
                 part for part in (_get_section(hit.document), fragment and f"#{fragment}") if part
             )
             score = _format_score(hit, with_score=place > 0)  # that of the first is the page's
-            _show_indented(console, _make_heading("- ", section or "beginning", "cyan", score))
-            _show_passage(console, hit, query, _INDENT + 2)
+            _show_heading("- ", section or "beginning", "cyan", score, _INDENT)
+            _show_passage(hit, query, _INDENT + 2)
 
 
 def show_explanation(hits: Hits, *, to_stderr: bool) -> None:
@@ -225,42 +241,30 @@ def show_explanation(hits: Hits, *, to_stderr: bool) -> None:
         console.print(escape_unprintable(line), style="dim")
 
 
-def _make_heading(before: str, name: str, style: str, after: str) -> Text:
-    from rich.text import Text
-
-    return Text.assemble((before, "dim"), (escape_unprintable(name), style), (after, "dim"))
+def _show_heading(before: str, name: str, style: str, after: str, width: int = 0) -> None:
+    line = f"{before}{escape_unprintable(name)}"
+    spans = ((0, len(before), "dim"), (len(before), len(line), style), (len(line), len(line + after), "dim"))
+    _print(line + after, spans, width)
 
 
 def _format_score(hit: Hit, *, with_score: bool = True) -> str:
     return (f"  score {hit.score:.3f}" if with_score else "") + (f"  depth {hit.depth}" if hit.depth else "")
 
 
-def _show_passage(console: Console, hit: Hit, query: str, width: int = _INDENT) -> None:
+def _show_passage(hit: Hit, query: str, width: int = _INDENT) -> None:
     """Print the snippet of a hit with the words of the query in bold, and the links that were followed."""
-    from rich.text import Text
-
-    snippet = Text(escape_unprintable(make_snippet(get_body(hit.document), query)))
-    for (start, end), _ in find_query_spans(snippet.plain, query):
-        snippet.stylize("bold", start, end)
-    _show_indented(console, snippet, width=width)
+    snippet = escape_unprintable(make_snippet(get_body(hit.document), query))
+    _print(snippet, ((start, end, "bold") for (start, end), _ in find_query_spans(snippet, query)), width)
     for before, step in pairwise(hit.path):
         label = f" “{step.label}”" if step.label else ""
         data = f" {format_link_data(step.data)}" if step.data else ""
         line = f"{before.url or before.id} ─ {step.kind}{label}{data} → {step.url or step.id}"
-        _show_indented(console, line, "yellow", width)
+        _show_indented(line, "yellow", width)
 
 
-def _show_indented(console: Console, line: str | Text, style: str = "", width: int = _INDENT) -> None:
-    """Print a line indented, and in a terminal also the lines that it is wrapped to."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    shown = Text(escape_unprintable(line), style=style) if isinstance(line, str) else line
-    if console.is_terminal:
-        console.print(Padding(shown, (0, 0, 0, width), expand=False), soft_wrap=False)
-    else:
-        shown.pad_left(width)
-        console.print(shown)
+def _show_indented(line: str, style: str, width: int = _INDENT) -> None:
+    line = escape_unprintable(line)
+    _print(line, ((0, len(line), style),), width)
 
 
 def _get_section(document: Document) -> str:

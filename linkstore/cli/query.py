@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import typer
 
 from linkstore.cli.commands import EmbeddingOption, JsonOption, StoreOption, TextArgument
 from linkstore.cli.exits import UsageError
-from linkstore.cli.links import list_page_ids
 from linkstore.cli.output import (
     MAX_SHOWN_SECTIONS,
     get_stderr,
@@ -97,7 +96,11 @@ def query(
     if near and strategy == "similarity":
         raise UsageError("--near does not apply to similarity, which follows no links")
     with open_core_store(store, embedding=embedding) as opened_store:
-        roots = [id for name in near or () for id in list_page_ids(opened_store, name)]
+        roots: list[str] = []
+        if near:
+            from linkstore.cli.links import list_page_ids  # late: another command
+
+            roots = [id for name in near for id in list_page_ids(opened_store, name)]
         hits = opened_store.search(
             text, strategy=chosen, filter=condition, link_filter=links, initial_roots=roots
         )
@@ -123,29 +126,25 @@ def make_strategy(name: StrategyName, **given: Any) -> Strategy:
         StrategyError: If a setting is out of range.
         UsageError: If the strategy has no such setting.
     """
-    from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity
+    from linkstore import strategies
 
-    kinds: dict[StrategyName, type[Strategy]] = {
-        "eager": Eager, "mmr": Mmr, "all-paths": AllPaths, "pagerank": PageRank, "similarity": Similarity
-    }  # fmt: skip
+    names = {"all-paths": "AllPaths", "pagerank": "PageRank"}
+    kind: type[Strategy] = getattr(strategies, names.get(name, name.capitalize()))  # only this is imported
     settings = {option: value for option, value in given.items() if value is not None}
     if name == "mmr" and "start_k" in settings:
         settings["fetch_k"] = settings.pop("start_k")
     if name == "similarity":  # it follows no links
-        settings = {
-            option: value for option, value in settings.items() if option not in {"kinds", "direction"}
-        }
-    taken = {field.name for field in fields(kinds[name])}
+        settings = {key: settings[key] for key in settings.keys() - {"kinds", "direction"}}
+    taken = {field.name for field in fields(kind)}
     for option in settings:
         if option not in taken:
-            *owners, last = [
-                kind for kind in kinds if kind != "similarity" and (option, kind) != ("depth", "pagerank")
-            ]
+            left_out = {"similarity", "pagerank" if option == "depth" else ""}
+            *owners, last = [other for other in get_args(StrategyName) if other not in left_out]
             raise UsageError(
                 f"--{option.replace('_', '-')} does not apply to {name}; it is an option of"
                 f" {', '.join(owners)} and {last}"
             )
-    return kinds[name](**settings)
+    return kind(**settings)
 
 
 def show_results(hits: Hits, text: str, *, chunks: bool = False, json: bool = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final
 from unicodedata import category, normalize
@@ -51,7 +51,7 @@ _WORD: Final = (
 )
 """A full stop belongs to an initial and to a few abbreviations; after all others a sentence ends."""
 _GAP: Final = "[ \u00a0\n]"
-_PHRASE: Final = re.compile(rf"\b{_WORD}(?:{_GAP}(?:(?:(?:{_SMALL}){_GAP}){{0,2}}{_WORD}|\d{{4}}\b))+")
+_PHRASE: Final = rf"\b{_WORD}(?:{_GAP}(?:(?:(?:{_SMALL}){_GAP}){{0,2}}{_WORD}|\d{{4}}\b))+"
 _SMALL_WORDS: Final = re.compile(rf"(?:{_GAP}(?:{_SMALL})(?={_GAP}))+{_GAP}")
 
 _ENGLISH: Final = """
@@ -81,12 +81,15 @@ _SCRIPTS: Final = (
 UNSPACED: Final = _HIRAGANA + "".join(_SCRIPTS)
 """Letters and marks of scripts that leave no space between words, for a character class."""
 _HANGUL: Final = "\uac00-\ud7a3"
-_PAIRED: Final = re.compile(f"[{UNSPACED}{_HANGUL}]")
-_RUN: Final = re.compile(
+_PAIRED: Final = f"[{UNSPACED}{_HANGUL}]"
+_RUN: Final = (
     rf"(?P<hiragana>[{_HIRAGANA}]+)|(?P<paired>{'|'.join(f'[{script}]+' for script in (*_SCRIPTS, _HANGUL))})"
     rf"|[^{UNSPACED}{_HANGUL}]+"
 )
 _LETTER: Final = re.compile(r"\w\W*")
+
+_compile: Final = cache(re.compile)
+"""Compiles at first use what takes some milliseconds, and what a command may not need."""
 
 
 def is_unicode(text: str) -> bool:
@@ -170,11 +173,12 @@ def split_unspaced(words: Sequence[str]) -> Sequence[str]:
     other word. Source: J. Savoy, "Comparative Study of Monolingual and Multilingual Search Models for Use
     with Asian Languages", ACM Transactions on Asian Language Information Processing 4(2), 2005.
     """
-    if not _PAIRED.search("".join(words)):
+    joined = "".join(words)
+    if joined.isascii() or not _compile(_PAIRED).search(joined):
         return words
     split: list[str] = []
     hiragana: list[str] = []
-    for run in (run for word in words for run in _RUN.finditer(word)):
+    for run in (run for word in words for run in _compile(_RUN).finditer(word)):
         letters = _LETTER.findall(run[0])
         if run.lastgroup is None:
             split += ["".join(letters)] if letters else []
@@ -233,7 +237,7 @@ def find_phrases(text: str) -> Iterator[tuple[str, str]]:
     "University of the West Indies" from "Home of the Space Needle". Words that open sentences ("The",
     "After") and numbers are taken off the front.
     """
-    for match in _PHRASE.finditer(normalize("NFC", text)):
+    for match in _compile(_PHRASE).finditer(normalize("NFC", text)):
         whole = match[0]
         yield from _tag_phrase(whole)
         parts = _SMALL_WORDS.split(whole)

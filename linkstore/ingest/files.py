@@ -189,24 +189,23 @@ class PageFile:
         page: Its path from there, with ``/``.
         url: The same as a URL: see :func:`~linkstore.ingest.files.quote_path`.
         aliases: Further URL paths that lead to it, such as a README's folder.
+        suffix: What the file is, ``.html`` for all kinds of HTML.
     """
 
     folder: Folder
     page: str
     url: str
     aliases: tuple[str, ...] = ()
+    suffix: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        suffix = splitext(self.page.lower().removesuffix(GZIP_SUFFIX))[1]
+        object.__setattr__(self, "suffix", suffix if suffix in NOT_HTML else ".html")
 
     @property
     def name(self) -> str:
         """The path for people to read, with surrogates replaced."""
         return replace_surrogates(self.page)
-
-    @property
-    def suffix(self) -> str:
-        """What the file is, ``.html`` for all kinds of HTML."""
-        name = self.page.lower().removesuffix(GZIP_SUFFIX)
-        suffix = splitext(name)[1]  # asked often; a path object takes 5 µs
-        return suffix if suffix in NOT_HTML else ".html"
 
     def read(self, most: int) -> bytes:
         """Read the content of the file, of this many bytes at most: see :meth:`Folder.read`."""

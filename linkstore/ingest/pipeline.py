@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -169,10 +169,40 @@ def index(
             dry_run=dry_run,
             prune=prune if callable(prune) else lambda _: bool(prune),
             jobs=jobs,
-            is_part=partition is not None,
+            is_part=partition is not None or isinstance(source, Excerpt),
             chosen=chosen,
             stop=stop or Event(),
         ).run()
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Some pages of a source, that are stored before a run looks at the whole source.
+
+    As in a run of a part, nothing is removed, and links that need all pages are left to the next run.
+
+    Args:
+        name: Of the source.
+        site: How the source names its pages.
+        offers: The pages.
+    """
+
+    name: str
+    site: Site
+    offers: Sequence[SourcePage | BadInput]
+    unread: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Return the number of pages."""
+        return len(self.offers)
+
+    def open(self) -> AbstractContextManager[Excerpt]:
+        """Return the pages."""
+        return nullcontext(self)
+
+    def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
+        """Yield the pages."""
+        return iter(self.offers)
 
 
 def _choose_progress(

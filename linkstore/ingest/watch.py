@@ -1,10 +1,11 @@
 """Keeps an index fresh: a folder is indexed again whenever its files change.
 
-A run reads only what changed, so the watcher need not know which files did. It waits until the folder has
-been quiet for a moment, so that bursts of changes and files that are being written are indexed once. Then it
-runs. Pages that a run keeps because most are missing, or a folder is empty, are removed once the folder has
-been quiet for longer, if their files were seen to be deleted: a disk that is not mounted deletes none, and
-where a site is built anew, new files follow.
+A run finds out itself what changed. It waits until the folder has been quiet for a moment, so that bursts of
+changes and files that are being written are indexed once. Where few files of the last run change in a quiet
+folder, as when somebody saves one, their pages are stored at once; the run, which looks at all files for what
+the change means to others, follows later. Pages that a run keeps because most are missing, or a folder is
+empty, are removed once the folder has been quiet for longer, if their files were seen to be deleted: a disk
+that is not mounted deletes none, and where a site is built anew, new files follow.
 """
 
 from __future__ import annotations
@@ -13,26 +14,31 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final, Unpack
 
 from linkstore.core.arguments import make_argument_error
 from linkstore.errors import LinkStoreError, SourceNotFoundError
-from linkstore.ingest.files import quote_path
-from linkstore.ingest.pipeline import IndexOptions, index
-from linkstore.ingest.source import RemovalRefusedError, Summary
+from linkstore.ingest.files import name_path, quote_path
+from linkstore.ingest.pipeline import Excerpt, IndexOptions, index
+from linkstore.ingest.source import RemovalRefusedError, SourcePage, Summary
 
 if TYPE_CHECKING:
-    from linkstore.ingest.html.folder import FolderSource
-    from linkstore.ingest.notes.vault import VaultSource
+    from linkstore.ingest.html.folder import FolderPages, FolderSource
+    from linkstore.ingest.notes.vault import VaultNotes, VaultSource
     from linkstore.store.core import CoreStore
 
 QUIET_SECONDS: Final = 0.4
 """How long nothing may change before a run begins."""
 MOST_SECONDS: Final = 30.0
 """A run begins this long after the first change at the latest, even if changes go on."""
+TIDY_SECONDS: Final = 3.0
+"""How long nothing may change before a run begins, if all changed pages are stored already."""
+FEW: Final = 16
+"""Of so many changed files the pages are stored at once."""
 SETTLED_SECONDS: Final = 30.0
 """How long nothing may change before what was deleted is removed, even if it is most of the folder."""
 _STEP_MS: Final = 50
@@ -53,11 +59,11 @@ def watch_folder(
 ) -> None:
     """Index a folder, and again whenever something in it changes, until it is told to stop.
 
-    Changed, new, renamed and deleted files are in the store about a second after the last change, or as long
-    as reading and embedding them takes. Readers beside it see every run. While the folder is gone, as where a
-    site is built anew, it waits for it. If most files are deleted, or all of a folder, their pages go once
-    nothing has changed for 30 s. An interrupt such as Ctrl-C ends it as it ends a run: what was
-    written stays, and is whole.
+    A file that is changed in a quiet folder is searchable within some 0.2 s. New, renamed and deleted files
+    are in the store about a second after the last change, or as long as looking at all files takes. Readers
+    beside it see every run. While the folder is gone, as where a site is built anew, it waits for it. If most
+    files are deleted, or all of a folder, their pages go once nothing has changed for 30 s. An interrupt such
+    as Ctrl-C ends it as it ends a run: what was written stays, and is whole.
 
     Args:
         store: Where the documents go. It may lie in the folder.
@@ -71,13 +77,7 @@ def watch_folder(
     Raises:
         SourceNotFoundError: If there is no such folder when it begins.
     """
-    if not isinstance(getattr(source, "path", None), str | Path):
-        raise make_argument_error("source", "a FolderSource or a VaultSource", source)
-    folder = Path(source.name)
-    if not folder.is_dir():
-        raise SourceNotFoundError(
-            f"there is no folder {folder}; give the folder of a site or a vault to watch"
-        )
+    folder = _require_folder(source)
     tell = _log if report is None else report
     deleted: set[str] = set()
     place = getattr(getattr(store, "backend", None), "folder", None)
@@ -86,14 +86,15 @@ def watch_folder(
     def is_deleted(page: str) -> bool:
         return page in deleted or any(page.startswith(f"{name}/") for name in deleted)
 
+    kept = _KeptFolder(store, source, tell, options)
     first = True
-    for settled in _wait_for_changes(folder, unwatched, stop or Event(), deleted):
+    for settled in _wait_for_changes(folder, unwatched, stop or Event(), deleted, kept.store_at_once):
         run = options.copy()
         if settled and not run.get("prune"):
             run["prune"] = is_deleted
         result: Summary | LinkStoreError
         try:
-            result = index(store, source, **run)
+            result = index(store, kept, **run)
             keeps = bool(result.unseen)
         except LinkStoreError as error:
             if first:
@@ -104,16 +105,95 @@ def watch_folder(
                 result = RemovalRefusedError(f"{error}; {until}", error.summary)
         if settled or not keeps:
             deleted.clear()
-        tell(result)
+        pages = result.pages if isinstance(result, Summary) and not result.skipped else None
+        if not kept.told or pages is None or pages.total > pages.unchanged:
+            tell(result)
+        kept.told = False
         first = False
 
 
+def _require_folder(source: object) -> Path:
+    """Return the folder of a source.
+
+    Raises:
+        ArgumentError: If it has none.
+        SourceNotFoundError: If it is not there.
+    """
+    path = getattr(source, "path", None)
+    if not isinstance(path, str | Path):
+        raise make_argument_error("source", "a FolderSource or a VaultSource", source)
+    folder = Path(name_path(path))
+    if not folder.is_dir():
+        raise SourceNotFoundError(
+            f"there is no folder {folder}; give the folder of a site or a vault to watch"
+        )
+    return folder
+
+
+@dataclass
+class _KeptFolder:
+    """A folder, and how it was at the last run.
+
+    Args:
+        store: Where the documents go.
+        source: The folder.
+        tell: Is told what was stored at once.
+        options: Those of a run.
+        opened: How it was, None if that is not known.
+        told: Whether something was stored since then.
+    """
+
+    store: CoreStore
+    source: FolderSource | VaultSource
+    tell: Report
+    options: IndexOptions
+    opened: FolderPages | VaultNotes | None = None
+    told: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the folder as a source."""
+        return self.source.name
+
+    @contextmanager
+    def open(self) -> Iterator[FolderPages | VaultNotes]:
+        """Open the folder for a run."""
+        self.opened = None
+        with self.source.open() as opened:
+            yield opened
+        if not self.options.keys() & {"partition", "dry_run"}:
+            self.opened = opened
+
+    def store_at_once(self, paths: Sequence[Path]) -> bool:
+        """Store the pages of changed files, if they are few and were there at the last run; say whether."""
+        opened = self.opened
+        if opened is None or len(paths) > FEW:
+            return False
+        offers = opened.reread({path.as_posix() for path in paths})
+        if sum(isinstance(offer, SourcePage) for offer in offers) < len(paths):
+            return False
+        excerpt = Excerpt(self.name, opened.site, offers)
+        run: IndexOptions = {**self.options, "progress": None, "jobs": 1}
+        try:
+            summary = index(self.store, excerpt, **run)
+        except LinkStoreError:
+            return False  # the run that follows meets the same, and tells it
+        self.told = True
+        self.tell(summary)
+        return not summary.skipped
+
+
 def _wait_for_changes(
-    folder: Path, ignore: Sequence[str | Path], stop: Event, deleted: set[str]
+    folder: Path,
+    ignore: Sequence[str | Path],
+    stop: Event,
+    deleted: set[str],
+    store_at_once: Callable[[Sequence[Path]], bool],
 ) -> Iterator[bool]:
     """Yield at the start, and then whenever the folder is quiet after changes, or is another one.
 
-    Yields True if it has been quiet for long, and files are noted as deleted. Takes note of these.
+    Yields True if it has been quiet for long, and files are noted as deleted. Takes note of these. Offers
+    changes in a quiet folder to ``store_at_once``, which says whether all of them are stored.
     """
     from watchfiles import watch
 
@@ -125,6 +205,7 @@ def _wait_for_changes(
     while not stop.wait(0 if (watched := _identify(folder)) else QUIET_SECONDS):
         since: float | None = float("-inf")  # a run begins as soon as changes are watched
         last, root = time.monotonic(), folder.resolve()
+        is_stored = False
         deleted.clear()
         with suppress(FileNotFoundError):  # it is gone, or gone again
             for changes in watch(
@@ -138,10 +219,14 @@ def _wait_for_changes(
             ):
                 if changes:
                     last = time.monotonic()
+                    paths = [Path(path).relative_to(root) for _, path in changes]
+                    _note_deleted(paths, root, deleted)
+                    is_stored = (since is None or is_stored) and store_at_once(paths)
                     since = since or last
-                    _note_deleted([Path(path).relative_to(root) for _, path in changes], root, deleted)
-                if since is not None and (not changes or time.monotonic() - since > MOST_SECONDS):
-                    since = None
+                now = time.monotonic()
+                is_quiet = not changes and now - last >= (TIDY_SECONDS if is_stored else 0)
+                if since is not None and (is_quiet or now - since > MOST_SECONDS):
+                    since, is_stored = None, False
                     yield False
                 elif deleted and since is None and time.monotonic() - last > SETTLED_SECONDS:
                     yield True

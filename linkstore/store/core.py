@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from linkstore.core.calls import Operation, arun, run
+from linkstore.core.filters import Filter
 from linkstore.engines.contract import Report, Survey
-from linkstore.store.accesses import StoreAccesses
 from linkstore.store.documents import DocumentMethods
-from linkstore.store.graph import GraphMethods
-from linkstore.store.linking import StoreLinks
-from linkstore.store.pages import StorePages
-from linkstore.store.schema_record import StoreSchema
 from linkstore.store.search import SearchMethods
+from linkstore.strategies.base import MAX_MATCH_NODES, MAX_MATCH_SECONDS
+
+if TYPE_CHECKING:
+    from linkstore.core.graph_answer import GraphAnswer, Lookup
+    from linkstore.core.graph_query import GraphQuery
+    from linkstore.store.accesses import StoreAccesses
+    from linkstore.store.linking import StoreLinks
+    from linkstore.store.pages import StorePages
+    from linkstore.store.schema_record import StoreSchema
 
 
-class CoreStore(SearchMethods, DocumentMethods, GraphMethods):
+class CoreStore(SearchMethods, DocumentMethods):
     """The methods of a :class:`~linkstore.LinkStore` that do not belong to a VectorStore.
 
     Args:
@@ -26,6 +35,84 @@ class CoreStore(SearchMethods, DocumentMethods, GraphMethods):
             same dimension is refused when it first embeds something.
         StrategyError: If ``max_depth`` is negative or not an integer.
     """
+
+    def match(
+        self,
+        query: GraphQuery | Mapping[str, Any] | str,
+        *,
+        filter: Filter | None = None,
+        max_nodes: int = MAX_MATCH_NODES,
+        seconds: float = MAX_MATCH_SECONDS,
+    ) -> GraphAnswer:
+        """Answer a query about typed links, exactly: see :class:`~linkstore.core.graph_query.GraphQuery`.
+
+        Args:
+            query: The query, its JSON form, or a query in Cypher, of which a part is read; see
+                :mod:`linkstore.core.cypher`.
+            filter: Only documents with such metadata exist for the query, on the way too.
+            max_nodes: How many documents a step may lead to. What is beyond is left out, and the answer says
+                so. Default 100,000.
+            seconds: For how long links are followed. Default 10.
+
+        Raises:
+            QueryError: If the query is malformed, no document has the name of a start, or several may be
+                meant.
+            UnknownNameError: If no document has a relation, a field or a type that it names.
+            FilterError: If a filter is invalid.
+            StrategyError: If it follows more links in a row than the store allows, or a limit is invalid.
+        """
+        return run(self._match(query, filter, max_nodes, seconds))
+
+    async def amatch(
+        self,
+        query: GraphQuery | Mapping[str, Any] | str,
+        *,
+        filter: Filter | None = None,
+        max_nodes: int = MAX_MATCH_NODES,
+        seconds: float = MAX_MATCH_SECONDS,
+    ) -> GraphAnswer:
+        """Answer a query about typed links: see :meth:`match`."""
+        return await arun(self._match(query, filter, max_nodes, seconds))
+
+    def find(self, name: str, *, type: str | None = None, filter: Filter | None = None) -> Lookup:
+        """Find the document with an id or a name: a title, an alias, a number, or something like these.
+
+        Args:
+            name: The id or the name, in any case.
+            type: The type of the document. None: any.
+            filter: Only documents with such metadata may be meant.
+
+        Returns:
+            The document, if there is just one that may be meant, or else the choices: none is guessed.
+
+        Raises:
+            UnknownNameError: If the recorded schema lacks the type.
+            FilterError: If the filter is invalid.
+            ArgumentError: If the name is not a string.
+        """
+        return run(self._find(name, type, filter))
+
+    async def afind(self, name: str, *, type: str | None = None, filter: Filter | None = None) -> Lookup:
+        """Find the document with an id or a name: see :meth:`find`."""
+        return await arun(self._find(name, type, filter))
+
+    def _match(
+        self,
+        query: GraphQuery | Mapping[str, Any] | str,
+        filter: Filter | None,
+        max_nodes: int,
+        seconds: float,
+    ) -> Operation[GraphAnswer]:
+        from linkstore.store.graph import (
+            answer_query,
+        )  # late: most searches are none of these
+
+        return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds)
+
+    def _find(self, name: str, type: str | None, filter: Filter | None) -> Operation[Lookup]:
+        from linkstore.store.graph import find_document
+
+        return find_document(self.backend, name, type, filter)
 
     def survey(self) -> Survey:
         """Count documents, links and pages. The time grows with the size of the store."""
@@ -67,19 +154,27 @@ class CoreStore(SearchMethods, DocumentMethods, GraphMethods):
     @property
     def accesses(self) -> StoreAccesses:
         """When documents were last accessed, as contexts and memories count it."""
+        from linkstore.store.accesses import StoreAccesses
+
         return StoreAccesses(self.backend)
 
     @property
     def pages(self) -> StorePages:
         """The indexed pages: their digests and sources, and how to put and remove them."""
+        from linkstore.store.pages import StorePages
+
         return StorePages(self.backend, self._embedding)
 
     @property
     def links(self) -> StoreLinks:
         """The links between the documents: neighbours, paths, replacements and suggestions."""
+        from linkstore.store.linking import StoreLinks
+
         return StoreLinks(self.backend, self._max_depth)
 
     @property
     def schema(self) -> StoreSchema:
         """The recorded schema: set, checked against the documents, and its problems."""
+        from linkstore.store.schema_record import StoreSchema
+
         return StoreSchema(self.backend)

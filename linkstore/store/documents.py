@@ -35,7 +35,6 @@ from linkstore.errors import ArgumentError, DocumentError, EmbeddingError, warn
 from linkstore.store.accesses import make_access_times
 from linkstore.store.base import StoreBase
 from linkstore.store.embedding import StoreEmbedding
-from linkstore.store.schema_graph import check_documents
 
 VectorsLike: TypeAlias = Floats | Sequence[Sequence[float]]
 """Vectors of documents, one for each."""
@@ -176,6 +175,8 @@ class DocumentMethods(StoreBase):
         self, drafts: Sequence[Draft], vectors: VectorsLike | None, batch_size: int, *, strict: bool = False
     ) -> Operation[list[WriteCounts]]:
         """Check all drafts, write them in batches, and return what each batch did."""
+        from linkstore.store.schema_graph import check_documents  # late: a search needs nothing of it
+
         matrix = _match_vectors(vectors, drafts)
         blank = [draft.id for draft in drafts if matrix is None and not draft.text.strip()]
         if blank:

@@ -1,4 +1,4 @@
-"""The methods of a store that answer queries about typed links, and find documents by their names."""
+"""How a store answers queries about typed links and paths, and finds documents by their names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from linkstore.core.arguments import require, require_at_least, require_within
 from linkstore.core.arrays import make_unit_vector
-from linkstore.core.calls import Operation, arun, call_engine, call_plan, run
+from linkstore.core.calls import Operation, call_engine, call_plan
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.graph_answer import GraphAnswer, Lookup, ShortestPaths
 from linkstore.core.graph_query import Branch as Branch
@@ -17,12 +17,12 @@ from linkstore.core.graph_query import Step as Step
 from linkstore.core.vocabulary import Vocabulary
 from linkstore.engines.bookkeeping import Backend
 from linkstore.errors import StrategyError
-from linkstore.store.base import StoreBase
 from linkstore.store.documents import as_document
 from linkstore.store.misspellings import check_vocabulary
 from linkstore.store.schema import TYPE_FIELD, VALID_FROM, VALID_UNTIL
 from linkstore.store.schema_graph import read_schema
-from linkstore.strategies.matching import MAX_NODES, MAX_SECONDS, MatchSettings, match_query
+from linkstore.strategies.base import MAX_MATCH_NODES, MAX_MATCH_SECONDS
+from linkstore.strategies.matching import MatchSettings, match_query
 from linkstore.strategies.resolver import Resolution, resolve_name
 from linkstore.strategies.shortest import (
     DEFAULT_HUB_CAP,
@@ -32,93 +32,25 @@ from linkstore.strategies.shortest import (
 )
 
 
-class GraphMethods(StoreBase):
-    """Queries about typed links, and names."""
-
-    def match(
-        self,
-        query: GraphQuery | Mapping[str, Any] | str,
-        *,
-        filter: Filter | None = None,
-        max_nodes: int = MAX_NODES,
-        seconds: float = MAX_SECONDS,
-    ) -> GraphAnswer:
-        """Answer a query about typed links, exactly: see :class:`~linkstore.core.graph_query.GraphQuery`.
-
-        Args:
-            query: The query, its JSON form, or a query in Cypher, of which a part is read; see
-                :mod:`linkstore.core.cypher`.
-            filter: Only documents with such metadata exist for the query, on the way too.
-            max_nodes: How many documents a step may lead to. What is beyond is left out, and the answer says
-                so. Default 100,000.
-            seconds: For how long links are followed. Default 10.
-
-        Raises:
-            QueryError: If the query is malformed, no document has the name of a start, or several may be
-                meant.
-            UnknownNameError: If no document has a relation, a field or a type that it names.
-            FilterError: If a filter is invalid.
-            StrategyError: If it follows more links in a row than the store allows, or a limit is invalid.
-        """
-        return run(self._match(query, filter, max_nodes, seconds))
-
-    async def amatch(
-        self,
-        query: GraphQuery | Mapping[str, Any] | str,
-        *,
-        filter: Filter | None = None,
-        max_nodes: int = MAX_NODES,
-        seconds: float = MAX_SECONDS,
-    ) -> GraphAnswer:
-        """Answer a query about typed links: see :meth:`match`."""
-        return await arun(self._match(query, filter, max_nodes, seconds))
-
-    def find(self, name: str, *, type: str | None = None, filter: Filter | None = None) -> Lookup:
-        """Find the document with an id or a name: a title, an alias, a number, or something like these.
-
-        Args:
-            name: The id or the name, in any case.
-            type: The type of the document. None: any.
-            filter: Only documents with such metadata may be meant.
-
-        Returns:
-            The document, if there is just one that may be meant, or else the choices: none is guessed.
-
-        Raises:
-            UnknownNameError: If the recorded schema lacks the type.
-            FilterError: If the filter is invalid.
-            ArgumentError: If the name is not a string.
-        """
-        return run(self._look_up(name, type, filter))
-
-    async def afind(self, name: str, *, type: str | None = None, filter: Filter | None = None) -> Lookup:
-        """Find the document with an id or a name: see :meth:`find`."""
-        return await arun(self._look_up(name, type, filter))
-
-    def _look_up(self, name: str, type: str | None, filter: Filter | None) -> Operation[Lookup]:
-        require(str, "an id or a name", name=name)
-        resolution, _ = yield from look_up_name(self.backend, name, type, filter)
-        document = resolution.document
-        return Lookup(
-            document=None if document is None else as_document(document),
-            candidates=tuple(map(as_document, resolution.candidates)),
-            grade=resolution.grade,
-        )
-
-    def _match(
-        self,
-        query: GraphQuery | Mapping[str, Any] | str,
-        filter: Filter | None,
-        max_nodes: int,
-        seconds: float,
-    ) -> Operation[GraphAnswer]:
-        return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds)
+def find_document(backend: Backend, name: str, type: str | None, filter: Filter | None) -> Operation[Lookup]:
+    """Find the document with a name: see :meth:`~linkstore.store.core.CoreStore.find`."""
+    require(str, "an id or a name", name=name)
+    resolution, _ = yield from look_up_name(backend, name, type, filter)
+    document = resolution.document
+    return Lookup(
+        document=None if document is None else as_document(document),
+        candidates=tuple(map(as_document, resolution.candidates)),
+        grade=resolution.grade,
+    )
 
 
 def look_up_name(
     backend: Backend, name: str, type: str | None, filter: Filter | None
 ) -> Operation[tuple[Resolution, str]]:
-    """Find what a name means within a filter: see :meth:`GraphMethods.find`. Also return the types' field."""
+    """Find what a name means within a filter: see :meth:`~linkstore.store.core.CoreStore.find`.
+
+    Also return the field that holds types.
+    """
     recorded = yield from read_schema(backend)
     type_field = recorded.schema.type_field if recorded else TYPE_FIELD
     condition = parse_filter(None if type is None else {type_field: type})
@@ -133,15 +65,11 @@ def answer_query(
     query: GraphQuery | Mapping[str, Any] | str,
     filter: Filter | None,
     max_depth: int | None,
-    max_nodes: int = MAX_NODES,
-    seconds: float = MAX_SECONDS,
+    max_nodes: int = MAX_MATCH_NODES,
+    seconds: float = MAX_MATCH_SECONDS,
 ) -> Operation[GraphAnswer]:
-    """Answer a query within a filter: see :meth:`GraphMethods.match`."""
-    if isinstance(query, str):
-        from linkstore.core.cypher_query import parse_cypher  # brings a parser
-
-        query = parse_cypher(query)
-    elif not isinstance(query, GraphQuery):
+    """Answer a query within a filter: see :meth:`~linkstore.store.core.CoreStore.match`."""
+    if not isinstance(query, GraphQuery):
         query = GraphQuery.from_dict(query)
     require_at_least(1, max_nodes=max_nodes)
     require_within(0, 86_400, seconds=seconds)

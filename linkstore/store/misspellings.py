@@ -27,7 +27,6 @@ from linkstore.core.vocabulary import (
 )
 from linkstore.engines.bookkeeping import Backend
 from linkstore.errors import FilterError, UnknownNameError
-from linkstore.store.schema_graph import read_schema
 from linkstore.strategies.base import SearchOptions, Strategy
 
 SAMPLE_SIZE: Final = 200
@@ -163,8 +162,11 @@ def _find_unknown_type(
 ) -> Operation[UnknownNameError | None]:
     """Return an error for a document type of a filter that the schema of the store, if it has one, lacks."""
     asked = [pair for condition in conditions for pair in condition.equalities]
-    recorded = (yield from read_schema(backend)) if asked else None
-    if recorded is not None:
+    if not asked:
+        return None
+    from linkstore.store.schema_graph import read_schema  # late: most searches name no type
+
+    if (recorded := (yield from read_schema(backend))) is not None:
         schema = recorded.schema
         for field, value in asked:
             if field == schema.type_field and isinstance(value, str) and value not in schema.types:

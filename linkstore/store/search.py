@@ -20,7 +20,6 @@ from linkstore.embeddings.names import LEAST_SIMILARITY
 from linkstore.errors import EmbeddingError, StrategyError
 from linkstore.store.base import StoreBase
 from linkstore.store.misspellings import check_known_names, describe_mistake
-from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import DEFAULT_MAX_NODES, DEFAULT_SEEDS, SearchOptions, Strategy
 from linkstore.strategies.eager import Eager
 from linkstore.strategies.first_stage import Similarity
@@ -43,8 +42,6 @@ _STRATEGY_OF_SEARCH: Final[Mapping[str, type[Strategy]]] = {
     "mmr": Mmr,
     "similarity_score_threshold": Similarity,
 }
-_OFFERED_STRATEGIES: Final = (Eager, Mmr, PageRank, AllPaths)
-"""The strategies whose settings a message suggests, in this order."""
 _PLACEHOLDER_VECTOR: Final = normalize_vector([1.0])
 
 
@@ -215,7 +212,9 @@ def _advise(name: str, taken: Collection[str]) -> str:
     """Return the end of a message, which says where an argument belongs."""
     if name == "start_k" and "depth" in taken:
         return f"its {'fetch_k' if 'fetch_k' in taken else 'k'} is the number of documents to start from"
-    for kind in _OFFERED_STRATEGIES:
+    from linkstore.strategies.all_paths import AllPaths  # late: only for messages
+
+    for kind in (Eager, Mmr, PageRank, AllPaths):
         if name in list_settings(kind):
             return f"it is a setting of strategies such as {kind.__name__}({name}=...)"
     return f"it has {', '.join(sorted(taken))}"

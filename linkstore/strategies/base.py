@@ -141,6 +141,10 @@ DEFAULT_BEAM: Final = 32
 DEFAULT_MAX_NODES: Final = 1000
 DEFAULT_K: Final = 10
 """How many documents a search returns."""
+MAX_MATCH_NODES: Final = 100_000
+"""How many documents a step of a query about typed links may lead to, by default."""
+MAX_MATCH_SECONDS: Final = 10.0
+"""For how many seconds such a query follows links, by default."""
 
 HOP_SIDES: Final[Mapping[str, tuple[tuple[Side, Side], ...]]] = {
     "forward": (("out", "in"),),

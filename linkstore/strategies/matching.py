@@ -47,10 +47,6 @@ from linkstore.strategies.results import LinkTexts
 from linkstore.strategies.traversal import NO_REFS, follow_links
 from linkstore.strategies.walks import Layer, list_way, make_chain, trace_ways
 
-MAX_NODES: Final = 100_000
-"""How many documents a step of a query may lead to, by default."""
-MAX_SECONDS: Final = 10.0
-"""For how many seconds a query follows links, by default."""
 _FEW_STARTS: Final = 500
 """So many documents of a type are looked up before all are."""
 _MAX_LISTED: Final = 16

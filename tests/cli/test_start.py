@@ -53,6 +53,21 @@ LANGCHAIN = {"_api", "_import_utils", "documents", "load", "version"}
 FOLDERS = {"_version", "cli", "core", "embeddings", "engines", "errors", "store", "strategies"}
 """The parts of linkstore that a command that reads a small store may import."""
 
+RICH = {"rich", "pygments", "markdown_it", "mdurl", "attr"}
+"""What only a terminal needs."""
+MODULES = {
+    "cli": "commands exits output query stores",
+    "core": "arguments arrays calls display documents filters hits lexical links metadata plans processes"
+    " succession text vocabulary",
+    "embeddings": "encoder names onnx wordllama",
+    "engines": "bookkeeping contract embedded",
+    "engines.embedded": "backend database derived files filters lexical location maintenance memory mirror"
+    " reader schema vectors writing",
+    "store": "accesses base core documents embedding misspellings search",
+    "strategies": "base eager first_stage mmr names observers pagerank resolver results traversal",
+}
+"""The modules of linkstore that a query imports, by folder: a further one is paid for by each query."""
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
@@ -77,7 +92,7 @@ def parts(modules: list[str], package: str) -> set[str]:
 
 
 COMMANDS = [
-    (("query", "What is a hub?"), LIBRARIES | OF_MODEL, FOLDERS),
+    (("query", "What is a hub?"), (LIBRARIES | OF_MODEL) - RICH, FOLDERS),
     (("links", "a"), LIBRARIES, FOLDERS),
     (("doctor", "--verify"), LIBRARIES, FOLDERS),
 ]
@@ -91,6 +106,12 @@ def test_a_command_imports_what_it_uses_and_no_tracer_and_no_crawler(place, comm
     assert foreign <= libraries
     assert parts(modules, "langchain_core") <= LANGCHAIN
     assert parts(modules, "linkstore") <= folders
+
+
+def test_a_query_imports_these_modules_of_linkstore(place):
+    listed = {f"linkstore.{folder}.{name}" for folder, names in MODULES.items() for name in names.split()}
+    modules = imported("query", "What is a hub?", "--store", place)
+    assert {name for name in modules if name.count(".") > 1 and name.startswith("linkstore.")} == listed
 
 
 def test_indexing_imports_no_tracer_and_no_base_class_of_stores(tmp_path):

@@ -489,7 +489,7 @@ def test_a_child_forked_while_an_index_is_measured_uses_the_one_before(monkeypat
     """The new one was used by a thread that the child does not have, and the child waited for its mutex."""
     store, measuring, forked = backend(":memory:"), threading.Event(), threading.Event()
     put(store, 0, 200)
-    real = derived.estimate_recall
+    real = derived.choose_expansion
 
     def measure(index, mirror) -> float:
         measuring.set()
@@ -497,7 +497,7 @@ def test_a_child_forked_while_an_index_is_measured_uses_the_one_before(monkeypat
             index.near(ASKED)
         return real(index, mirror)
 
-    monkeypatch.setattr(derived, "estimate_recall", measure)
+    monkeypatch.setattr(derived, "choose_expansion", measure)
     writer = threading.Thread(target=put, args=(store, 200, 500))
     writer.start()
     assert measuring.wait(60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,13 +71,13 @@ def test_a_store_can_be_closed_in_the_middle_of_its_own_snapshot(tmp_path, monke
     """As a signal handler does; it used to wait for the lock that its own thread holds."""
     store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
     store.run(store.claim(Manifest(embedding="e", dimension=16)))
-    measure = derived.estimate_recall
+    measure = derived.choose_expansion
 
     def interrupted(*given):
         store.close()
         return measure(*given)
 
-    monkeypatch.setattr(derived, "estimate_recall", interrupted)
+    monkeypatch.setattr(derived, "choose_expansion", interrupted)
     writing = threading.Thread(target=lambda: put(store, 0, 100), daemon=True)
     writing.start()
     writing.join(20)
@@ -85,6 +86,46 @@ def test_a_store_can_be_closed_in_the_middle_of_its_own_snapshot(tmp_path, monke
     again = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
     assert again.run(again.survey()).documents == 100
     again.close()
+
+
+@pytest.mark.parametrize(
+    ("noise", "wide_from", "expansion", "finds"),
+    [(1.0, 0, 256, True), (0.15, COUNT + 1, 256, False), (0.15, 0, 2048, True), (0.01, 0, 2048, False)],
+)
+def test_an_index_of_many_documents_that_finds_too_little_keeps_more_candidates(
+    monkeypatch, noise, wide_from, expansion, finds
+) -> None:
+    monkeypatch.setattr("linkstore.engines.embedded.vectors.WIDE_FROM", wide_from)
+    random = np.random.default_rng(3)
+    near = random.standard_normal((60, DIMENSION)).repeat(100, axis=0)
+    vectors = normalize_vectors(near + noise * random.standard_normal(near.shape))
+    store = EmbeddedBackend(":memory:")
+    store.run(store.claim(Manifest(embedding="e", dimension=DIMENSION)))
+    records = [
+        Record(id=f"d{n}", text="", metadata={}, vector=vector, links=()) for n, vector in enumerate(vectors)
+    ]
+    store.run(store.write(WriteBatch(put=records)))
+    mirror = store._store.read_view(lambda view: view.mirror)
+    store.close()
+    keys = np.arange(1, COUNT + 1)  # by one thread, so that the graph is the same each time
+    index = AnnIndex.make(DIMENSION)
+    for start in range(0, COUNT, 200):
+        index = index.extend(keys[start : start + 200], lambda some: vectors[some - 1], start + 200)
+    chosen, recall = derived.choose_expansion(index, mirror)
+    assert (chosen, recall >= derived.LEAST_RECALL) == (expansion, finds)
+    assert index.index.expansion_search == expansion
+
+
+def test_a_snapshot_is_searched_as_it_was_measured(tmp_path) -> None:
+    store = EmbeddedBackend(tmp_path / "kb", settings=SNAPSHOTS)
+    store.run(store.claim(Manifest(embedding="e", dimension=16)))
+    put(store, 0, 100)
+    store.run(store.flush())
+    settings = store._store.read_view(lambda view: derived.read_settings(view.connection))
+    snapshot = derived.parse_snapshot(settings)
+    _, index = store._store.derived.load(replace(snapshot, expansion=512))
+    store.close()
+    assert (snapshot.expansion, index.index.expansion_search) == (256, 512)
 
 
 @pytest.mark.parametrize(("noise", "used"), [(1.0, True), (0.01, False)])

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from internals import RemovalRefusedError
+from internals import RemovalRefusedError, WriteCounts
 
 from linkstore import LinkStore
 from linkstore.errors import LinkStoreError, SourceNotFoundError
-from linkstore.ingest import FolderSource, Summary, VaultSource, watch_folder
+from linkstore.ingest import FolderSource, Summary, VaultSource, index, watch_folder
 
 LONG = 30.0
 
@@ -105,6 +105,23 @@ def test_a_burst_of_changes_and_a_file_that_is_being_written_are_waited_for(fold
         wait_until(lambda: "n299.md" in texts(store))
         assert len(runs) <= 1 + 3  # 1.5 s of changes; more than one run only if this machine paused
         assert all("Line 299" in one.page_content for one in store.scan() if "Line 298" in one.page_content)
+
+
+@pytest.mark.parametrize("kind", [FolderSource, VaultSource])
+def test_a_saved_file_is_stored_at_once_and_what_it_means_to_others_later(folder, kind, monkeypatch):
+    """The second page names its title apart once the first page has the same."""
+    monkeypatch.setattr("linkstore.ingest.watch.TIDY_SECONDS", 1.5)
+    (folder / "deep").mkdir()
+    (folder / "deep/a.md").write_text("# Gamma\n\nAnother note.")
+    with LinkStore() as store, LinkStore() as other:
+        with watching(store, folder, kind) as runs:
+            (folder / "a.md").write_text("# Gamma\n\nIt was written again.")
+            wait_until(lambda: "written again" in texts(store)["a.md"], 1.4)  # before any run begins
+            wait_until(lambda: len(runs) == 2)
+            assert runs[1].pages == WriteCounts(updated=1)
+            time.sleep(2.5)
+        index(other, kind(folder), progress=None)
+        assert sorted(store.scan(), key=lambda one: one.id) == sorted(other.scan(), key=lambda one: one.id)
 
 
 def test_a_store_within_the_folder_does_not_wake_the_watcher(folder):

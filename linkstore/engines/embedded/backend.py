@@ -31,7 +31,7 @@ from linkstore.engines.contract import (
     as_operation,
     check_dimension,
 )
-from linkstore.engines.embedded import schema, verification
+from linkstore.engines.embedded import schema
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.filters import StoreView
@@ -247,15 +247,21 @@ class EmbeddedBackend(Backend):
         return findings
 
     def _inspect_tables(self, connection: apsw.Connection) -> list[Finding]:
+        from linkstore.engines.embedded import verification  # late, as below: only checks need it
+
         damaged = self._store.find_damaged()
         with schema.convert_row_errors("tables"):
             return list(verification.inspect_tables(connection, damaged))
 
     def _compare_derived(self, view: StoreView) -> list[Finding]:
+        from linkstore.engines.embedded import verification
+
         recorded = parse_snapshot(schema.read_settings(view.connection))
         return list(verification.inspect_derived(view, self._store.derived, recorded))
 
     def _rebuild(self) -> None:
+        from linkstore.engines.embedded import verification
+
         def rebuild(connection: apsw.Connection) -> None:
             with schema.convert_row_errors("tables"):
                 verification.rebuild_tables(connection)

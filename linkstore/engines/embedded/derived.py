@@ -36,7 +36,7 @@ from linkstore.engines.embedded.schema import (
     read_settings,
     write_settings,
 )
-from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall
+from linkstore.engines.embedded.vectors import EXPANSION_SEARCH, LEAST_RECALL, AnnIndex, choose_expansion
 
 SNAPSHOT_FORMAT: Final = 1
 """The format of the file. It changes with what it holds and what ``verify`` compares it with.
@@ -60,6 +60,7 @@ class Snapshot:
         format: The format of the file.
         recall: How much the index found of the ten nearest documents of a sample.
         unused: How many nodes of the graph have removed documents alone.
+        expansion: How many candidates a search of the graph keeps while it runs.
     """
 
     change: int
@@ -70,6 +71,7 @@ class Snapshot:
     recall: float
     format: int
     unused: int = 0
+    expansion: int = EXPANSION_SEARCH
 
 
 def parse_snapshot(settings: Mapping[str, Any]) -> Snapshot | None:
@@ -193,6 +195,7 @@ class DerivedData:
         if raw is None:
             return None
         index, arrays = AnnIndex.load(raw, snapshot.last_key, view=view)
+        index.index.expansion_search = snapshot.expansion
         return Mirror.of(arrays, snapshot.change), index
 
     def remove_others(self, *kept: Snapshot | None) -> None:
@@ -210,7 +213,8 @@ class DerivedData:
         living = mirror.keys.take(mirror.find_living())
         index = self._extend(mirror, settings["last_key"], None if afresh else parse_snapshot(settings))
         index = index.without_removed(living)
-        digest, recall = self._save(index, mirror), estimate_recall(index, mirror)
+        digest = self._save(index, mirror)
+        expansion, recall = choose_expansion(index, mirror)
         if recall < LEAST_RECALL:
             _LOG.info(
                 "the index of %s finds %.0f %% of the ten nearest of a sample, so searches compare with all"
@@ -227,6 +231,7 @@ class DerivedData:
             recall=recall,
             format=SNAPSHOT_FORMAT,
             unused=index.count_unused(living),
+            expansion=expansion,
         )
 
     def _save(self, index: AnnIndex, mirror: Mirror) -> str:

@@ -21,7 +21,8 @@ threads one for every 30 lost.)
 
 **Measured recall.** A graph of neighbours may be blind for vectors that nobody has thought of: thousands that
 are nearly equal, or few dimensions. Whatever the reason, what is found shows it. So every index is measured
-when it is written, and one that finds too little is not used: searches then compare with all documents. The
+when it is written. If it finds too little, searches of a large store keep more candidates; if they still find
+too little, it is not used: searches then compare with all documents. The
 questions are documents and what lies between two of them, among these the vectors that most documents share:
 what a graph lacks lies around them. All documents are compared with each question, which takes a hundredth of
 the time of building the index. Those that are nearer than the tenth that the index found, and that it did not
@@ -64,6 +65,10 @@ PROPOSALS: Final = 128
 """The smallest number of candidates to score again; usearch visits at least as many anyway."""
 EXPANSION_SEARCH: Final = 256
 """How many candidates a search of the graph keeps while it runs: see ``benchmarks/recall_text.py``."""
+WIDE_SEARCH: Final = 2048
+"""The same where that finds too little, as among versions of the same texts with other names."""
+WIDE_FROM: Final = 100_000
+"""In a store of fewer documents, comparing with all takes no longer than such a search."""
 BATCH: Final = 2048
 """The number of documents that are added at a time."""
 PARALLEL_FROM: Final = 256
@@ -441,6 +446,21 @@ def estimate_recall(index: AnnIndex, mirror: Mirror) -> float:
         scores = asked @ mirror.vectors.take(rows[start : start + _BLOCK]).T
         missed += np.count_nonzero(scores > tenth[:, None] + _ROUNDING, axis=1)
     return float(1 - np.clip(missed, 0, NEAREST).mean() / NEAREST)
+
+
+def choose_expansion(index: AnnIndex, mirror: Mirror) -> tuple[int, float]:
+    """Have an index keep as many candidates as it needs; return how many, and what it finds then.
+
+    Args:
+        index: As in :func:`estimate_recall`, as is the mirror.
+        mirror: Of the documents that it covers.
+    """
+    for expansion in (EXPANSION_SEARCH, WIDE_SEARCH):
+        index.index.expansion_search = expansion
+        recall = estimate_recall(index, mirror)
+        if recall >= LEAST_RECALL or mirror.living < WIDE_FROM:
+            break
+    return expansion, recall
 
 
 def _draw_questions(index: AnnIndex, mirror: Mirror, rows: Ints, random: np.random.Generator) -> Floats:

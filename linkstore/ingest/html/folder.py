@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -259,15 +259,19 @@ class FolderPages:
         """Yield the pages by path. Each file is read, and parsed only if its page is read."""
         yield from (*self._listing.problems, *self._redirects.problems)
         yield from self._read_symbols()
-        for file in self._files:
-            content = read_file_content(file, self._settings.max_bytes)
-            if isinstance(content, BadInput):
-                yield content
-            else:
-                read = partial(self._chunks, file, content)
-                digest = self._digest(file, content)
-                apart = file.suffix == PDF_SUFFIX
-                yield SourcePage(url=file.url, digest=digest, read=read, size=len(content), apart=apart)
+        yield from map(self._offer, self._files)
+
+    def reread(self, paths: Collection[str]) -> list[SourcePage | BadInput]:
+        """Return the pages with these paths as they are now, with all else as it was when it was opened."""
+        return [self._offer(file) for file in self._files if file.page in paths]
+
+    def _offer(self, file: PageFile) -> SourcePage | BadInput:
+        content = read_file_content(file, self._settings.max_bytes)
+        if isinstance(content, BadInput):
+            return content
+        read = partial(self._chunks, file, content)
+        digest, apart = self._digest(file, content), file.suffix == PDF_SUFFIX
+        return SourcePage(url=file.url, digest=digest, read=read, size=len(content), apart=apart)
 
     def _look_around(self) -> None:
         """Learn from a few pages the text that most begin and end with, and whether links omit suffixes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -149,19 +149,26 @@ class VaultNotes:
         yield from self._listing.problems
         self._name_notes()
         for file in self._files:
-            note = self._text(file)
-            if isinstance(note, BadInput):
-                yield note
-                continue
-            block, body = split_front_matter(note.text)
-            try:
-                front = read_front_matter(block)
-            except FrontMatterError as error:
-                front = NO_FRONT_MATTER
-                yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
-            read = partial(self._chunks, file, front, note._replace(text=body))
-            digest = self._digest(file, note.text)
-            yield SourcePage(url=file.url, digest=digest, read=read, size=len(body))
+            yield from self._offer(file)
+
+    def reread(self, paths: Collection[str]) -> list[SourcePage | BadInput]:
+        """Return the notes with these paths as they are now, with all else as it was at the run."""
+        return [offer for file in self._files if file.page in paths for offer in self._offer(file)]
+
+    def _offer(self, file: PageFile) -> Iterator[SourcePage | BadInput]:
+        note = self._text(file)
+        if isinstance(note, BadInput):
+            yield note
+            return
+        block, body = split_front_matter(note.text)
+        try:
+            front = read_front_matter(block)
+        except FrontMatterError as error:
+            front = NO_FRONT_MATTER
+            yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
+        read = partial(self._chunks, file, front, note._replace(text=body))
+        digest = self._digest(file, note.text)
+        yield SourcePage(url=file.url, digest=digest, read=read, size=len(body))
 
     def _text(self, file: PageFile) -> DecodedText | BadInput:
         content = read_file_content(file, self._settings.max_bytes)
