@@ -129,8 +129,8 @@ HIPPORAG: Final = ("musique", "2wikimultihopqa", "hotpotqa")
 def read_hipporag(folder: Path, name: str) -> RowSet:
     """Read a published set, ``NAME.json`` and ``NAME_corpus.json``, as in HippoRAG's ``reproduce/dataset``.
 
-    Passages are rows of ``title`` and ``text``. Gold are the paragraphs with ``is_supporting``, or those of the
-    ``context`` whose titles are in ``supporting_facts``, by title and by text without its spaces.
+    Passages are rows of ``title`` and ``text``. Gold are the paragraphs with ``is_supporting``, or those of
+    the ``context`` whose titles are in ``supporting_facts``, by title and by text without its spaces.
 
     Raises:
         SystemExit: If gold of a question is not in the corpus: then the files do not belong together.

@@ -1,12 +1,12 @@
 """Let a person judge the gold of hyperdocs: 200 questions, four or five sections each, one key a question.
 
-Run: ``python benchmarks/judge_hyperdocs.py make SHEET``, which samples questions over all manuals and writes a
-sheet (JSON Lines); ``… judge SHEET``, which shows a question with the beginnings of its sections, takes a key,
-and goes on where it was left; ``… count SHEET``, which says how often gold was named, with 95 % intervals, and
-of which rule and language. At 18 seconds a question, 200 take an hour.
+Run: ``python benchmarks/judge_hyperdocs.py make SHEET``, which samples questions over all manuals and
+writes a sheet (JSON Lines); ``… judge SHEET``, which shows a question with the beginnings of its
+sections, takes a key, and goes on where it was left; ``… count SHEET``, which says how often gold was
+named, with 95 % intervals, and of which rule and language. At 18 seconds a question, 200 take an hour.
 
-Among the sections are those of gold, and what BM25 and a dense search find first besides, in random order. The
-sheet says which are gold, but ``judge`` does not show it.
+Among the sections are those of gold, and what BM25 and a dense search find first besides, in random
+order. The sheet says which are gold, but ``judge`` does not show it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main() -> None:
 
 def _make(options: argparse.Namespace) -> list[Row]:
     """Return the rows of a sheet, as many of each manual as its share of all questions says."""
-    chance = random.Random(options.seed)  # noqa: S311 - a sample, no secret
+    chance = random.Random(options.seed)
     chosen = [one for one in MANUALS if options.manuals is None or one.name in options.manuals.split(",")]
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="linkstore-judge-") as name:
@@ -76,7 +76,9 @@ def _make(options: argparse.Namespace) -> list[Row]:
         for manual in chosen:
             wanted = [one for one in drawn if one.manual == manual.name]
             if wanted:
-                rows += _show_sections(manual, copy_pages(manual, roots[manual.name], folder / manual.name), wanted, chance)
+                rows += _show_sections(
+                    manual, copy_pages(manual, roots[manual.name], folder / manual.name), wanted, chance
+                )
     chance.shuffle(rows)
     return rows
 
@@ -95,7 +97,10 @@ def _show_sections(
             own, gold = sections.find_own(question), frozenset[str]().union(*units)
             ranked = [
                 str(hit.document.id)
-                for pair in zip(*(store.search(question.question, strategy=one) for one in (Words(), Similarity())), strict=False)
+                for pair in zip(
+                    *(store.search(question.question, strategy=one) for one in (Words(), Similarity())),
+                    strict=False,
+                )
                 for hit in pair
             ]
             if question.rule == "heading":
@@ -111,7 +116,9 @@ def _show_sections(
                 "question": question.question,
                 "sections": [
                     {
-                        "title": " > ".join(texts[id].metadata.get("headings") or [texts[id].metadata.get("title", "")]),
+                        "title": " > ".join(
+                            texts[id].metadata.get("headings") or [texts[id].metadata.get("title", "")]
+                        ),
                         "text": texts[id].page_content[:SHOWN],
                         "gold": id in gold,
                     }
@@ -151,7 +158,9 @@ def _count(rows: Sequence[Row]) -> Iterator[Row]:
     for name, some in groups.items():
         if not some:
             continue
-        named = np.array([row["verdict"] != NONE and row["sections"][int(row["verdict"]) - 1]["gold"] for row in some])
+        named = np.array(
+            [row["verdict"] != NONE and row["sections"][int(row["verdict"]) - 1]["gold"] for row in some]
+        )
         none = np.array([row["verdict"] == NONE for row in some])
         drawn = named[np.random.default_rng(31).integers(len(named), size=(1_000, len(named)))].mean(axis=1)
         yield {

@@ -6,7 +6,8 @@ describes. ``docs_faq`` needs its three Debian packages unpacked into one folder
 ``apt-get download python-django-doc git-doc sqlite3-doc`` and ``dpkg-deb -x PACKAGE FOLDER`` for each.
 
 ``--hipporag DIR`` takes the sets of 1,000 questions that others report, as OSU-NLP-Group/HippoRAG publishes
-them in ``reproduce/dataset`` (``musique.json``, ``musique_corpus.json``, …): ``--sets musique,2wikimultihopqa,hotpotqa``.
+them in ``reproduce/dataset`` (``musique.json``, ``musique_corpus.json``, …), for ``--sets`` musique,
+2wikimultihopqa and hotpotqa.
 
 Sets: hotpotqa_train, musique_train, ottqa_links, single_hop (a control), docs_faq, and cost, which times
 the default beside usearch alone. ``--convert FOLDER`` keeps the sets in the form of ``linkstore eval``.
@@ -73,7 +74,9 @@ def _options() -> argparse.Namespace:
     add_data(parser)
     parser.add_argument("--sets", default=",".join(SETS), help=f"some of {','.join(SETS)} (default all)")
     parser.add_argument("--embeddings", default="wordllama,minilm", help="default wordllama,minilm")
-    parser.add_argument("--hipporag", metavar="DIR", help="folder of HippoRAG's published sets of 1,000 questions")
+    parser.add_argument(
+        "--hipporag", metavar="DIR", help="folder of HippoRAG's published sets of 1,000 questions"
+    )
     parser.add_argument("--sites", help="folder with the unpacked packages of docs_faq")
     parser.add_argument("--convert", help="folder to keep the converted sets in")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")

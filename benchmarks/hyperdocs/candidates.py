@@ -28,7 +28,7 @@ MOST_GOLD: Final = 4
 FEWEST_WORDS: Final = 3
 FEWEST_LETTERS: Final = 8
 """In scripts without spaces between words."""
-ASKING: Final = ("?", "？")
+ASKING: Final = ("?", "\uff1f")
 _CHROME_TAGS: Final = frozenset({"nav", "header", "footer", "script", "style"})
 _CHROME_CLASSES: Final = frozenset(
     {"navheader", "navfooter", "sphinxsidebar", "related", "headerlink", "header", "toc", "contents"}

@@ -98,8 +98,8 @@ class FirstStage:
 
 
 DOUBT_SLOPE: Final = 0.4
-"""By how much the similarity that leaves no doubt grows with the share of unknown words. Fitted on 2026-11-30 by
-``benchmarks/off_subject.py --fit``, with MiniLM too."""
+"""By how much the similarity that leaves no doubt grows with the share of unknown words. Fitted on 2026-11-30
+on seven stores with wordllama; docs/explanation/ranking.md has what it gives on them and on others."""
 SLIP_DOCUMENTS: Final = 30
 """How many of the nearest documents are read for the words that unknown ones may be slips of."""
 SLIP_CHARACTERS: Final = 10_000
