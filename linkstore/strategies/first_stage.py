@@ -159,11 +159,11 @@ def find_doubt(
     if least is None:
         return
     trail.least_similarity = -1.0 if named else least
-    if named or controls.min_similarity is not None or stage.highest is None:
+    if named or controls.min_similarity is not None or stage.highest is None or not unknown:
         return
-    asked, _ = extract_question_terms(question.text)
-    enough = len(asked) * ((stage.highest - least) / DOUBT_SLOPE + 0.5)
-    if len(asked) < 2 or not unknown or len(unknown) <= enough:
+    asked = len({*stage.document_frequency, *unknown})
+    enough = asked * ((stage.highest - least) / DOUBT_SLOPE + 0.5)
+    if asked < 2 or len(unknown) <= enough:
         return
     nearest = stage.refs[np.argsort(-stage.similarity, kind="stable")[:SLIP_DOCUMENTS]]
     documents = yield from plans.ask(plans.Documents(refs=nearest))
