@@ -8,8 +8,9 @@ The pages are those of SQLite's manual but for lists that are made from its othe
 requirements, and for pages that say what another does. Menus, scripts and pictures are left out, and a link
 to a page that is not there is its text. The manual is in the public domain.
 
-The questions were written by a language model that knows SQLite, in five rounds, each before it was asked;
-from the third round on with a look at the sentences in which the manual's links stand. A question names the
+The questions were written by a language model that knows SQLite, in ten rounds, each before it was asked;
+from the third round on with a look at the sentences in which the manual's links stand, and in the last three
+at which of those sentences, asked as they are, a link answers. A question names the
 pages that answer it, or two lists, of each of which a page is needed. ``linkstore demo sqlite`` shows ten of
 those whose page is not among the first three by similarity alone, and by default is, with a path that ends
 with a link to it.

@@ -30,7 +30,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +222,7 @@ def _ask_by_model(
     store: LinkStore, questions: Sequence[GraphQuestion], model: str, base_url: str | None
 ) -> dict[str, Contender]:
     """Ask a model for queries; those that it wrote at its first try are a row of their own."""
-    chat = chat_model(model, base_url=base_url)
+    chat = chat_model(model, base_url=base_url, temperature=0)
     replies: dict[str, GraphReply] = {}
 
     def ask(question: GraphQuestion) -> Answer | None:
@@ -230,8 +230,12 @@ def _ask_by_model(
             return None
         if question.text not in replies:
             replies[question.text] = ask_graph(store, question.text, chat)
-        answer = replies[question.text].answer
-        return (answer.ids if answer else ()), True
+        reply = replies[question.text]
+        if reply.query is None or reply.answer is None:
+            return (), True
+        # What is counted or grouped is judged by its documents.
+        listed = replace(reply.query, returns="documents", field=None, limit=1_000)
+        return store.match(listed).ids, True
 
     def ask_once(question: GraphQuestion) -> Answer | None:
         answer = ask(question)

@@ -56,7 +56,6 @@ def _measured(store: LinkStore, data: GrowthData, questions: int) -> Iterator[di
         "follow": lambda n: {"id": ids[n], "kinds": ["hyperlink"]},
         "follow, all kinds both ways": lambda n: {"id": ids[n], "direction": "both"},
         "read": lambda n: {"id": ids[n]},
-        "links": lambda n: {"id": ids[n]},
         "schema": lambda _: {},
     }
     names = list(dict.fromkeys(name.split(",")[0] for name in calls))

@@ -1,9 +1,10 @@
 """Citations: the works that a document cites, and the work it is itself.
 
-Works are named by identifier (DOI, arXiv, PubMed, ISBN, RFC, PEP, CVE and the like, see
-:data:`~linkstore_extractors.identifiers.IDENTIFIERS`), or by title where a reference has none. Two common
-shapes of a reference list are read: numbered entries, cited as ``[12]`` or ``[3, 5-7]``, and entries that
-begin with an author's name, cited as "Smith et al. (2019)" or "(Smith & Jones, 2019)". Text that cannot be
+Works are named by identifier (DOI, ISBN, RFC, CVE, laws, judgments, trials and the like, see
+:data:`~linkstore_extractors.identifiers.IDENTIFIERS`), or by title where a reference has none. These shapes
+of a reference list are read, in some twenty languages: entries with a number or another label, cited as
+``[12]``, ``[3, 5-7]``, ``[5]-[7]`` or ``[Vas17]``; entries that begin with an author's name, cited as "Smith
+et al. (2019)" or "(Smith & Jones, 2019)"; and footnotes, cited as ``[^4]`` or "note 4". Text that cannot be
 resolved in the document's own list is not a reference.
 """
 
@@ -11,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.resources import files
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
@@ -19,7 +21,7 @@ from typing import Any, Final
 from langchain_core.documents import Document
 
 from linkstore.core.links import MAX_TAG_BYTES, Link, merge_links
-from linkstore.core.text import fold, split_sentences, tokenize
+from linkstore.core.text import fold, split_sentences, split_unspaced, tokenize
 from linkstore_extractors.identifiers import BY_KEY, find_identifiers
 
 MAX_ENTRIES: Final = 2000
@@ -30,44 +32,64 @@ LAST_HEADINGS: Final = 3
 """Number of headings, from the end, one of which may have the list."""
 FEWEST_TITLE_WORDS: Final = 3
 """Shorter titles ("Introduction") say too little to tell works apart."""
+_TABLE: Final = files("linkstore_extractors").joinpath("headings.txt").read_text(encoding="utf-8")
+_HEADINGS: Final = {
+    heading: kind == "loose"
+    for kind, _, headings in (line.partition(": ") for line in _TABLE.splitlines() if line[0] != "#")
+    for heading in headings.split("|")
+}
+"""Headings of reference lists, folded, and whether sections of prose are called so too."""
 _HEADING: Final = re.compile(
-    r"^[ \t]{0,3}(?:\#{1,6}[ \t]{1,3})?(?:\d{1,2}(?:\.\d{1,2})?\.?[ \t]{1,3})?\**"
-    r"(?:references(?: and notes| cited)?|bibliography|works cited|literature(?: cited)?|citations|footnotes)"
-    r":?\**:?[ \t]{0,3}#{0,6}[ \t]{0,3}$",
-    re.IGNORECASE | re.MULTILINE,
+    r"\n[ \t]{0,3}[#*\d. \t]{0,12}([^\W\d_][^\n#*:\uff1a]{1,40}+)[:\uff1a#* \t]{0,8}(?=\n|\r|\Z)"
 )
-_NAMED: Final = ("references", "bibliography", "works cited", "literature", "citations", "footnotes")
-"""Each such heading has one of these in it, in either case."""
 _NEXT_HEADING: Final = re.compile(
     r"^(?:\#{1,6}[ \t]{1,3}\S.*|[ \t]{0,3}(?:\d{1,2}\.?[ \t]{1,3})?"
     r"(?:appendix|appendices|copyright|acknowledge?ments?|author information|see also|external links)"
     r"\b.{0,60})$",
     re.IGNORECASE | re.MULTILINE,
 )
-_NUMBERED: Final = re.compile(
+_LABELLED: Final = re.compile(
     r"^[ \t]{0,8}(?:[-*][ \t]{1,3}|\.\.[ \t]{1,3})?"
-    r"(?:\\?\[\^?\#?(\d{1,4})\\?\]:?|(\d{1,3})[.)])[ \t]{1,8}(?=\S)",
+    r"(?:\\?\[\^?\#?([\w+.-]{1,20})\\?\]:?|(\d{1,3})[.)])[ \t]{1,8}(?=\S)",
     re.MULTILINE,
 )
 _BULLET: Final = re.compile(r"[ \t]{0,8}[-*\u2022][ \t]{1,4}")
 _LINE: Final = re.compile(r"\n(?![ \t])")
 _BREAK: Final = re.compile(r"\n[ \t]{0,80}\n\s{0,80}")
-_YEAR: Final = re.compile(r"\b((?:1[89]|20)\d\d)([a-z]?)\b")
-_QUOTED: Final = re.compile(r"[\"\u201c\u00ab]([^\"\u201c\u201d\u00ab\u00bb]{8,300})[\"\u201d\u00bb]")
-_AFTER_YEAR: Final = re.compile(
-    r"(?:\((?:1[89]|20)\d\d[a-z]?\)[.:,]?|\b(?:1[89]|20)\d\d[a-z]?[.:,])\s{1,3}([^\s].{0,300})", re.DOTALL
+_NO_YEAR: Final = "in press|forthcoming|n\\.d\\.|im Druck|o\\.J\\.|sous presse|s\\.d\\.|en prensa"
+"""What stands in the place of the year."""
+_DATE: Final = rf"(?:(?:1[89]|20)\d\d[a-z]?|{_NO_YEAR})"
+_YEAR: Final = re.compile(rf"(?<!\w)(?:(?:1[89]|20)\d\d([a-z]?)|\((?:{_NO_YEAR})\))(?![a-zA-Z\d_])")
+_QUOTED: Final = re.compile(
+    r"[\"\u201c\u201e\u00ab]\s?([^\"\u201c-\u201e\u00ab\u00bb]{8,300})[\"\u201c\u201d\u00bb]|[\u300a\u300c\u300e]([^\u300a-\u300f]{4,100})"
 )
+_AFTER_YEAR: Final = re.compile(rf"(?:\({_DATE}\)[.:,]?|\b{_DATE}[.:,])\s{{1,3}}([^\s].{{0,300}})", re.DOTALL)
+_AUTHORS: Final = re.compile(
+    r"(?:[^\W\d_][\w'\u2019-]{1,30},?\s(?:[^\W\d_a-z]\.[\s-]?){1,3}"
+    r"(?::\s?|[,;&]\s{0,2}|(?:and|und|et(?!\sal)|y|e|en|och|og|i|\u0438)\s){0,2}){1,8}(?:et\sal\.?\s)?"
+)
+"""Surnames, each with its initials behind it."""
+_MEDIUM: Final = re.compile(r"\s?\[(?:[A-Z]|[A-Z]{2}/OL)\]$")
+"""The kind of a work in China's standard GB/T 7714."""
 _URL: Final = re.compile(r"[(<]?https?://[^\s)>]{1,500}[)>]?", re.IGNORECASE)
 _SURNAME: Final = re.compile(r"[^\W\d_][\w'\u2019-]{1,40}")
-_NUMBERS: Final = re.compile(
-    r"(?<![\w\])])\\?\[\^?(\d{1,4}(?:\s?[,;\u2013-]\s?\d{1,4}){0,30})\\?\](?![(:\w])"
+_LABELS: Final = re.compile(
+    r"(?<![a-zA-Z\d_\])])\\?\[\^?([\w+.-]{1,20}(?:\s?[,;\u2013-]\s?\d{1,4}){0,30}(?:\]\s?[\u2013-]\s?\[\d{1,4})?)\\?\](?![(:a-zA-Z\d_])"
+    r"|\b(?:notes?|footnotes?|Anm\.|Anmerkung|Fu\u00dfnote|nota|noot|\u043f\u0440\u0438\u043c\.)\s(\d{1,3})\b",
+    re.IGNORECASE,
 )
 _NAMES: Final = re.compile(
     r"\b([^\W\d_a-z](?:[\w-]|['\u2019](?!s\b)){1,40})"
-    r"(?:\s(?:et\sal\.?|(?:and|&)\s[^\W\d_a-z][\w'\u2019-]{1,40}))?"
-    r"(?:['\u2019]s)?,?\s[(\[]?((?:1[89]|20)\d\d[a-z]?)\b"
+    r"(?:\s(?:et\sal\.?|u\.\s?a\.|(?:and|&|und|et|y|e|en|och|og|i|\u0438)\s[^\W\d_a-z][\w'\u2019-]{1,40}))?"
+    rf"(?:['\u2019]s)?,?\s[(\[]?({_DATE})(?!\w)"
 )
 _AFTER_IDENTIFIER: Final = re.compile(r"\s{0,3}(?:$|[:|\u2013\u2014]|-{1,3}\s|\.\s)")
+_RANGE: Final = re.compile(r"(\d{1,4})\]?\s?[\u2013-]\s?\[?(\d{1,4})")
+_FOOTNOTE: Final = re.compile(r"^\[\^([\w-]{1,20})\]:()[ \t]{1,8}(?=\S)", re.MULTILINE)
+_AUTHOR: Final = re.compile(
+    rf"{_AUTHORS.pattern}|(?:[^\W\d_a-z]\.[\s-]?){{1,3}}[^\W\d_a-z]|[^\W\d_a-z][\w-]{{1,30}},\s[^\W\d_a-z].{{0,60}}\({_DATE}\)"
+)
+"""The start of an entry: a surname with initials on either side, or with a forename and the year."""
 _EXTENSION: Final = re.compile(r"\.(?:html?|md|rst|txt|pdf)$", re.IGNORECASE)
 _LONGEST_LABEL: Final = 120
 _LONGEST_LINE: Final = 300
@@ -79,14 +101,14 @@ class Reference:
 
     Args:
         text: The entry, white space folded.
-        number: Its number, if the list is numbered.
+        label: Its number, or what else stands in its brackets.
         author: The first author's surname, folded, if the entry seems to begin with one.
         year: The year, with the letter that tells entries of a year apart.
         title: The title, as far as it could be told from the rest.
     """
 
     text: str
-    number: int | None = None
+    label: str | None = None
     author: str | None = None
     year: str | None = None
     title: str | None = None
@@ -108,24 +130,36 @@ class ReferenceList:
 
 
 def find_references(text: str) -> ReferenceList:
-    """Find the last reference list of a text that has entries."""
-    lowered = text.casefold()
-    if not any(name in lowered for name in _NAMED):  # the pattern takes much longer
-        return ReferenceList(start=len(text), end=len(text))
-    headings = list(_HEADING.finditer(text))
-    for heading in reversed(headings[-LAST_HEADINGS:]):
-        following = _NEXT_HEADING.search(text, heading.end() + 1)
+    """Find the last reference list of a text that has entries, or its footnotes.
+
+    Below headings that sections of prose have too, and in footnotes, an entry counts if it has a year or an
+    identifier, and a title in quotes or authors with initials.
+    """
+    nothing = ReferenceList(start=len(text), end=len(text))
+    headings = [
+        (match, loose)
+        for match in _HEADING.finditer("\n" + text)  # so it begins where the line does in the text
+        if (loose := _HEADINGS.get(fold(match[1]))) is not None
+    ]
+    for heading, loose in reversed(headings[-LAST_HEADINGS:]):
+        following = _NEXT_HEADING.search(text, heading.end())
         end = following.start() if following else len(text)
-        entries = tuple(_read_entries(text[heading.end() : end]))
-        if entries:
+        entries = tuple(_read_entries(text[heading.end() - 1 : end]))
+        if entries := tuple(filter(_is_work, entries)) if loose else entries:
             return ReferenceList(start=heading.start(), end=end, entries=entries)
-    return ReferenceList(start=len(text), end=len(text))
+    if "[^" not in text:
+        return nothing
+    footnotes = _read_labelled_entries(text, _FOOTNOTE)
+    return replace(nothing, entries=tuple(filter(_is_work, footnotes)))
 
 
 def make_title_key(title: str) -> str | None:
-    """Return the spelling under which titles are compared: folded words, or None if they say too little."""
+    """Return the spelling under which titles are compared: folded words, or None if they say too little.
+
+    In scripts without spaces, pairs of letters are counted in the place of words.
+    """
     words = tokenize(title)
-    return " ".join(words) if len(words) >= FEWEST_TITLE_WORDS else None
+    return " ".join(words) if len(split_unspaced(words)) >= FEWEST_TITLE_WORDS else None
 
 
 def find_cited(references: ReferenceList, text: str) -> Iterator[tuple[int, Reference]]:
@@ -134,13 +168,13 @@ def find_cited(references: ReferenceList, text: str) -> Iterator[tuple[int, Refe
     Yields:
         The place, and the entry.
     """
-    numbers = {entry.number: entry for entry in references.entries if entry.number is not None}
+    labels = {fold(entry.label): entry for entry in references.entries if entry.label is not None}
     names = {(entry.author, entry.year): entry for entry in reversed(references.entries) if entry.author}
     citations = [
-        (match.start(), numbers[number])
-        for match in (_NUMBERS.finditer(text) if numbers else ())
-        for number in _expand_numbers(match[1])
-        if number in numbers
+        (match.start(), labels[label])
+        for match in (_LABELS.finditer(text) if labels else ())
+        for label in _expand_labels(match[1] or match[2])
+        if label in labels
     ]
     citations += [
         (match.start(), names[key])
@@ -151,19 +185,29 @@ def find_cited(references: ReferenceList, text: str) -> Iterator[tuple[int, Refe
     yield from (item for item in citations if not references.start <= item[0] < references.end)
 
 
-def _expand_numbers(numbers: str) -> Iterator[int]:
-    """Yield 3, 5, 6, 7 for "3, 5-7". A range of more than 50 is taken for its ends only."""
-    for part in re.split(r"[,;]", numbers):
-        ends = [int(number) for number in re.split(r"[\u2013-]", part)]
-        first, last = ends[0], ends[-1]
-        yield from range(first, last + 1) if first <= last <= first + 50 else (first, last)
+def _expand_labels(labels: str) -> Iterator[str]:
+    """Yield 3, 5, 6, 7 for "3, 5-7", "vas17" for "Vas17", and the ends of a range of more than 50."""
+    for part in re.split(r"\s?[,;]\s?", labels):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            yield fold(part)
+            continue
+        first, last = int(match[1]), int(match[2])
+        yield from map(str, range(first, last + 1) if first <= last <= first + 50 else (first, last))
+
+
+def _is_work(entry: Reference) -> bool:
+    """Say whether an entry surely names a work, as a note of prose does not."""
+    quoted = entry.title is not None and _QUOTED.search(entry.text)
+    dated = entry.year is not None or bool(find_identifiers(entry.text))
+    return dated and bool(quoted or _AUTHOR.match(entry.text))
 
 
 def _read_entries(text: str) -> Iterator[Reference]:
-    """Yield the entries of a list. The list is numbered if it begins with a number."""
+    """Yield the entries of a list. The entries are labelled if the first one is."""
     text = text.lstrip("=-~ \t\r\n")
-    if _NUMBERED.match(text):
-        yield from _read_numbered_entries(text)
+    if _LABELLED.match(text):
+        yield from _read_labelled_entries(text)
         return
     for block in _split_blocks(text)[:MAX_ENTRIES]:
         reference = _make_reference(block, None)
@@ -171,12 +215,12 @@ def _read_entries(text: str) -> Iterator[Reference]:
             yield reference
 
 
-def _read_numbered_entries(text: str) -> Iterator[Reference]:
-    starts = list(islice(_NUMBERED.finditer(text), MAX_ENTRIES))
+def _read_labelled_entries(text: str, label: re.Pattern[str] = _LABELLED) -> Iterator[Reference]:
+    starts = list(islice(label.finditer(text), MAX_ENTRIES))
     ends = [match.start() for match in starts[1:]]
-    for match, end in zip(starts, [*ends, len(text)], strict=True):
+    for match, end in zip(starts, [*ends, len(text)], strict=False):
         body = text[match.end() : min(end, match.end() + MAX_ENTRY)]
-        yield _make_reference(_BREAK.split(body, maxsplit=1)[0], int(match[1] or match[2]))
+        yield _make_reference(_BREAK.split(body, maxsplit=1)[0], match[1] or match[2])
 
 
 def _split_blocks(text: str) -> list[str]:
@@ -189,16 +233,16 @@ def _split_blocks(text: str) -> list[str]:
     return [_BULLET.sub("", block, count=1) for block in blocks if block.strip()]
 
 
-def _make_reference(text: str, number: int | None) -> Reference:
+def _make_reference(text: str, label: str | None) -> Reference:
     text = " ".join(text[:MAX_ENTRY].split())
     years = list(_YEAR.finditer(text))
-    year = next((match for match in years if match[2]), years[0] if years else None)
+    year = next((match for match in years if match[1]), years[0] if years else None)
     surname = _SURNAME.search(text, 0, 60)
     return Reference(
         text=text,
-        number=number,
+        label=label,
         author=fold(surname[0]) if surname and surname[0][0].isupper() else None,
-        year=year[0] if year else None,
+        year=year[0].strip("()") if year else None,
         title=_find_cited_title(text),
     )
 
@@ -208,14 +252,18 @@ def _find_cited_title(text: str) -> str | None:
     text = _URL.sub("", text)
     quoted = _QUOTED.search(text)
     after_year = _AFTER_YEAR.search(text, 0, 400)
+    authors = _AUTHORS.match(text)
     if quoted:
-        title = quoted[1]
+        title = quoted[1] or quoted[2]
     elif after_year:
         title = split_sentences(after_year[1])[0]
+    elif authors:
+        title = "".join(split_sentences(text[authors.end() :])[:1])
     else:
-        title = "".join(split_sentences(text)[1:2])
-    title = title.strip(" .,*_?!")
-    looks_like_one = title[:1].isalnum() and not title[0].islower() and title[-1] != ":"
+        first, *others = split_sentences(text) or [""]
+        title = first if others and _YEAR.fullmatch(others[0].strip(" .")) else "".join(others[:1])
+    title = _MEDIUM.sub("", title.strip(" .,*_?!:"))
+    looks_like_one = title[:1].isalnum() and not title[0].islower()
     return title if looks_like_one and make_title_key(title) else None
 
 

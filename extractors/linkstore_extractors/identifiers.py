@@ -1,23 +1,31 @@
-"""Identifiers of works, such as DOIs: their spellings, and one tag for each.
+"""Identifiers of works, laws, judgments, trials and codes: their spellings, and one tag for each.
 
-A rule is a row in :data:`IDENTIFIERS`; a new kind of identifier is a new row. All patterns are linear:
-what repeats is bounded. The spellings follow the DOI Handbook and Crossref's advice on matching DOIs,
-arXiv's identifier scheme, ISO 2108 (ISBN), the CVE, CWE and GHSA rules, and the IETF's document names.
+A rule is a line of ``official.txt``, and a new kind of identifier a new line. All patterns are linear: what
+repeats is bounded. The spellings follow the DOI Handbook and Crossref's advice on matching DOIs,
+arXiv's identifier scheme, ISO 2108 (ISBN), ISO 3297 (ISSN), the CVE, CWE and GHSA rules, the IETF's document
+names, the EU's Interinstitutional Style Guide, and what ``official.txt`` says. What is a number to everybody
+else counts only behind its name: "ICD-10 I21.9", but not "room I21.9".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
 from typing import Final, NamedTuple
 from urllib.parse import unquote
+
+from ahocorasick_rs import AhoCorasick
 
 _LIST: Final = re.compile(
     r"(?<![\w.])(RFC|PEP)s\s(\d{1,5}(?:(?:,\s?|,?\s(?:and|or|&)\s)\d{1,5}){0,30})(?![\w])",
     re.ASCII | re.IGNORECASE,
 )
 _NUMBER: Final = re.compile(r"\d+")
+_JOINT: Final = re.compile(r"(?<=\.)\s|(?<=\d),(?=\d{3})")
+_HYPHENS: Final = dict.fromkeys(range(0x2010, 0x2014), "-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +74,8 @@ def find_identifiers(text: str) -> list[IdentifierMention]:
     """Return all identifiers in a text, in order. Of overlapping ones the first counts, then the longest."""
     lowered = text.lower()
     mentions: list[IdentifierMention] = []
-    for at in dict.fromkeys([at for hint, at in _HINTS if hint in lowered]):
+    hints = {place for place, *_ in _HINT_SEARCH.find_matches_as_indexes(lowered, overlapping=True)}
+    for at in {_HINTS[place][1] for place in hints}:
         mentions.extend(_find_mentions(IDENTIFIERS[at], text))
     mentions.extend(_find_in_lists(text, lowered))
     kept: list[IdentifierMention] = []
@@ -149,111 +158,52 @@ def _normalise_draft(match: re.Match[str]) -> str | None:
     return f"draft:{name}" if is_draft else None
 
 
-def _make_rule(
-    name: str,
-    pattern: str,
-    *,
-    hints: tuple[str, ...] = (),
-    normalise: Callable[[re.Match[str]], str | None] | None = None,
-    prefix: str = "",
-    keys: tuple[str, ...] = (),
-    exact_case: bool = False,
-) -> IdentifierRule:
-    """Make a rule. By default the name is its hint, and the last group what follows it in the tag."""
-    return IdentifierRule(
-        name=name,
-        hints=hints or (name,),
-        pattern=re.compile(pattern, re.ASCII if exact_case else re.ASCII | re.IGNORECASE),
-        normalise=normalise or (lambda match: f"{name}:{match[match.lastindex or 0].lower()}"),
-        prefix=prefix,
-        keys=keys,
-    )
+def _check_digit(name: str, match: re.Match[str]) -> str | None:
+    """Return the tag of an ISSN, a CAS number or an ORCID, or None if its check digit is wrong."""
+    *digits, last = match[1].replace("-", "").upper()
+    check = 10 if last == "X" else int(last)
+    weighted = sum(int(digit) * weight for weight, digit in enumerate(reversed(digits), 1 + (name == "issn")))
+    doubled = sum(int(digit) * 2**power for power, digit in enumerate(reversed(digits), 1))  # ISO 7064
+    right = {"issn": -weighted % 11, "cas": weighted % 10, "orcid": (12 - doubled % 11) % 11}[name]
+    return f"{name}:{match[1].lower()}" if check == right else None
 
 
-def _make_series(name: str, separator: str, digits: int, *, exact_case: bool = False) -> IdentifierRule:
-    """Make a rule for a series of numbered documents, such as RFCs. Leading zeros count for nothing."""
-    pattern = rf"(?<![\w.]){name}{separator}0{{0,6}}(\d{{1,{digits}}})(?![\w])"
-    return _make_rule(name.lower(), pattern, prefix=f"{name}-", exact_case=exact_case)
+def _join_groups(name: str, match: re.Match[str]) -> str:
+    """Make a tag of a name and the groups of a match, without spaces after dots and commas in numbers."""
+    groups = (_JOINT.sub("", group.lower()).translate(_HYPHENS) for group in match.groups() if group)
+    return f"{name}:{' '.join(groups)}"
 
 
-_DASH: Final = "[- \u00a0\u2010-\u2015\u2212]"
+def _read_rules() -> Iterator[IdentifierRule]:
+    """Yield the rules of ``official.txt`` beside this module, which says how they are written."""
+    table = files("linkstore_extractors").joinpath("official.txt").read_text(encoding="utf-8")
+    for line in table.splitlines():
+        if not line.startswith("#"):
+            name, hints, prefix, keys, pattern = line.split("\t")
+            yield IdentifierRule(
+                name=name,
+                hints=tuple(hints.split(";")),
+                pattern=re.compile(rf"(?<![\w.]){pattern}(?!\w)", re.ASCII),
+                normalise=_NORMALISERS.get(name, partial(_join_groups, name)),
+                prefix=prefix,
+                keys=tuple(filter(None, keys.split(";"))),
+            )
 
-IDENTIFIERS: Final[tuple[IdentifierRule, ...]] = (
-    _make_rule(
-        "doi",
-        r"(?:(?:https?://)?(?:dx\.|www\.)?doi\.org/|(?<![\w.])doi:\s?|(?<![\w.]))"
-        r"(10\.\d{4,9}(?:/|%2F)(?:[-._;()/:\w]|%[0-9A-F]{2}){1,200})",
-        hints=("10.",),
-        normalise=_normalise_doi,
-        prefix="doi:",
-    ),
-    _make_rule(
-        "arxiv",
-        r"(?<![\w])(?:https?://)?(?:[a-z]{2,9}\.)?arxiv"
-        r"(?:\.org/(?:abs|pdf|html|format)/|:\s?|\s(?:preprint\s)?(?:arxiv:\s?)?)"
-        r"(?:(?P<archive>[a-z]{2,10}(?:-[a-z]{2,4})?)(?:\.[a-z]{2})?/(?P<old>)|)"
-        r"(?P<number>(?(old)\d{7}|\d{2}(?:0[1-9]|1[0-2])\.\d{4,5}))(?:v\d{1,2})?(?:\.pdf)?(?![\w])",
-        normalise=_normalise_arxiv,
-        prefix="arXiv:",
-        keys=("arxiv_id", "eprint", "entry_id"),
-    ),
-    _make_rule(
-        "pmid",
-        r"(?<![\w])(?:pmid:?\s?|(?:https?://)?pubmed\.ncbi\.nlm\.nih\.gov/"
-        r"|(?:https?://)?(?:www\.)?ncbi\.nlm\.nih\.gov/pubmed/)0{0,6}([1-9]\d{0,7})(?![\w])",
-        hints=("pmid", "pubmed"),
-        prefix="PMID ",
-        keys=("pubmed", "pubmed_id"),
-    ),
-    _make_rule("pmcid", r"(?<![\w])(PMC\d{4,9})(?![\w])", hints=("pmc",), prefix="PMC", keys=("pmc",)),
-    _make_rule(
-        "isbn",
-        r"(?<![\w])isbn(?:-?1[03])?(?::[\s\u00a0]?|[\s\u00a0])?"
-        rf"((?:97[89]{_DASH}?)?\d(?:{_DASH}?\d){{8}}{_DASH}?[\dX])(?![\w])",
-        normalise=_normalise_isbn,
-        prefix="ISBN ",
-        keys=("isbn10", "isbn13", "isbn_10", "isbn_13"),
-    ),
-    _make_series("RFC", r"[\s_-]?", 5),
-    _make_series("PEP", r"[\s_-]?", 4),
-    _make_series("BCP", r"[\s_-]?", 3),
-    _make_series("CWE", r"-", 5),
-    _make_series("ECMA", r"[\s-]", 3, exact_case=True),
-    _make_series("EIP", r"[\s-]", 5, exact_case=True),
-    _make_series("JEP", r"[\s-]", 3, exact_case=True),
-    _make_series("XEP", r"[\s-]", 4, exact_case=True),
-    _make_rule("cve", r"(?<![\w])CVE-((?:19|20)\d{2}-\d{4,7})(?![\w])", hints=("cve-",), prefix="CVE-"),
-    _make_rule(
-        "ghsa",
-        r"(?<![\w])GHSA-([2-9cfghjmpqrvwx]{4}(?:-[2-9cfghjmpqrvwx]{4}){2})(?![\w])",
-        hints=("ghsa-",),
-        prefix="GHSA-",
-    ),
-    _make_rule(
-        "w3c",
-        r"(?<![\w])(?:https?://)?(?:www\.)?w3\.org/TR/(?!\d{4}/?$)"
-        r"(?:\d{4}/[a-z]{2,8}-([a-z][\w.-]{0,60}?)-\d{8}(?![\w-])|([a-z][\w.-]{0,60}[a-z0-9]))/?",
-        hints=("w3.org/tr/",),
-        prefix="w3.org/TR/",
-    ),
-    _make_rule(
-        "iso",
-        r"(?<![\w])ISO(?:/(?:IEC|ASTM|TS|TR))?(?:/IEEE)?[\s-]"
-        r"((?:639|690|\d{4,6})(?:-\d{1,3})?)(?::\d{4})?(?![\w])",
-        prefix="ISO ",
-        exact_case=True,
-    ),
-    _make_rule(
-        "draft",
-        r"(?<![\w-])(?P<name>draft-[a-z0-9]{1,30}(?:-(?!\d\d(?![\w-]))[a-z0-9]{1,30}){1,12})"
-        r"(?:-(?P<version>\d\d))?(?![\w-])",
-        hints=("draft-",),
-        normalise=_normalise_draft,
-    ),
-)
-"""The kinds of identifier, one row each."""
+
+_NORMALISERS: Final[Mapping[str, Callable[[re.Match[str]], str | None]]] = {
+    "doi": _normalise_doi,
+    "arxiv": _normalise_arxiv,
+    "isbn": _normalise_isbn,
+    "draft": _normalise_draft,
+    **{name: partial(_check_digit, name) for name in ("issn", "cas", "orcid")},
+}
+"""What makes the tag of a match, or finds that it is none; for other kinds its groups do."""
+
+IDENTIFIERS: Final = tuple(_read_rules())
+"""The kinds of identifier."""
 _HINTS: Final = tuple((hint, at) for at, rule in enumerate(IDENTIFIERS) for hint in rule.hints)
 """Each hint, with the place of its rule."""
+_HINT_SEARCH: Final = AhoCorasick([hint for hint, _ in _HINTS])
 
 BY_KEY: Final = {key: rule for rule in IDENTIFIERS for key in (rule.name, *rule.keys)}
 """The rule for each metadata key that declares an identifier."""

@@ -1,15 +1,123 @@
-"""The answer of a reading with its citations, a report on it, and the graph of what was read."""
+"""The state of a reading, its budget, and the answer that it becomes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, TypedDict, cast, get_origin, get_type_hints
 
-from linkstore.agents.state import ActionRecord, Reading
+from linkstore.core.arguments import require_at_least
 from linkstore.core.display import escape_unprintable, format_count
-from linkstore.core.hit_graph import GraphEdge, GraphNode, HitGraph
+from linkstore.errors import StrategyError
+
+DEFAULT_STEPS: Final = 8
+
+
+class ActionRecord(TypedDict):
+    """An action of a reading.
+
+    Keys: ``action``, what was decided, empty where something is only looked up; ``to``, the ids that it led
+    to; ``text``, the action in words.
+    """
+
+    action: str
+    to: list[str]
+    text: str
+
+
+class ChunkSource(TypedDict):
+    """A chunk that was read: ``url`` with fragment, and ``title``; either may be empty."""
+
+    url: str
+    title: str
+
+
+class ReadingCandidate(TypedDict):
+    """A passage that may be read next.
+
+    Keys: ``score``, higher for one that was near the top of a list, or in several; ``how``, the link that led
+    to it, in words, empty for a search; ``facts``, those of it that were found.
+    """
+
+    score: float
+    how: str
+    facts: list[str]
+
+
+class ReadingStatement(TypedDict):
+    """A finding, or a statement of the answer: its ``text``, and the ``chunks`` that it cites."""
+
+    text: str
+    chunks: list[str]
+
+
+class Reading(TypedDict):
+    """The state of a reading."""
+
+    question: str
+    findings: list[ReadingStatement]
+    """What was found out, as long as it is not the whole answer."""
+    queries: list[str]
+    """What to search for."""
+    wanted: list[str]
+    """Chunks that the model chose to read next, in order."""
+    candidates: dict[str, ReadingCandidate]
+    """What may be read, by id."""
+    shown: list[str]
+    """The chunks that the model was shown; to it, the first is P1."""
+    searched: list[str]
+    read: list[str]
+    citable: dict[str, ChunkSource]
+    """Chunks that were read."""
+    actions: list[ActionRecord]
+    refused: dict[str, int]
+    """How many ``chunks`` and ``citations`` were invented, and ``statements`` not supported."""
+    malformed: int
+    steps: int
+    prompt_tokens: int
+    output_tokens: int
+    seconds: float
+    stopped: str
+    """The budget that ended the reading: ``steps``, ``tokens``, ``seconds``, or empty."""
+    room: int
+    """Characters of passages that a prompt may have; fewer once one was too long."""
+    outcome: str
+    """Empty until the reading ends."""
+    statements: list[ReadingStatement]
+
+
+def begin_reading(question: str) -> Reading:
+    """Return the state in which a reading begins: all values but the question are empty."""
+    empty = {name: (get_origin(kind) or kind)() for name, kind in get_type_hints(Reading).items()}
+    return cast("Reading", {**empty, "question": question, "queries": [question]})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The budget of a reading. When it is used up, the answer is what was found out until then.
+
+    Args:
+        steps: The most calls of the model, repeated ones included; default 8.
+        tokens: No call is made whose prompt would exceed this, None: no limit. Outputs are counted once they
+            are there, so the last one may exceed it.
+        seconds: Seconds of work after which no call is waited for; None, no limit.
+
+    Raises:
+        StrategyError: If a limit is not positive.
+    """
+
+    steps: int = DEFAULT_STEPS
+    tokens: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, steps=self.steps)
+        if self.tokens is not None:
+            require_at_least(1, tokens=self.tokens)
+        if self.seconds is not None and not self.seconds > 0:
+            raise StrategyError(f"seconds must be a number above 0, not {self.seconds!r}")
+
 
 ANSWERED: Final = "answered"
 NOT_IN_SOURCES: Final = "not in the sources"
@@ -70,7 +178,6 @@ class Answer:
         shown: Ids of the chunks that the model was shown, whole or in part, in order; to it, the first is P1.
         read: Ids of the chunks that were read, in order.
         actions: All actions, in order.
-        ways: For each chunk that was read, the chunk whose link led to it, or an empty string.
         refused: How many ``chunks`` and ``citations`` the model invented, and how many ``statements`` cite
             nothing, or have names or numbers that what they cite lacks.
         malformed: How many outputs of the model were malformed.
@@ -89,7 +196,6 @@ class Answer:
     shown: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     actions: tuple[ActionRecord, ...] = ()
-    ways: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
     malformed: int = 0
     steps: int = 0
@@ -145,41 +251,6 @@ class Answer:
         ]
         return "\n".join(escape_unprintable(line) for line in lines)
 
-    def graph(self) -> HitGraph:
-        """Return the question and the chunks read, with the ways among them.
-
-        The role of the question is ``start``, that of a chunk that the answer cites ``hit``, and of others
-        ``way``. The links on the ways to what is cited are ``followed``.
-        """
-        question = "question:"
-        came = {f"chunk:{id}": f"chunk:{of}" if of in self.ways else question for id, of in self.ways.items()}
-        depth = {question: 0}
-        for node, before in came.items():
-            depth[node] = depth[before] + 1
-        marked: set[str] = set()
-        cited = {f"chunk:{citation.id}": citation for citation in self.citations}
-        for node in cited:
-            while node in came and node not in marked:
-                marked.add(node)
-                node = came[node]
-        start = GraphNode(id=question, title=self.question, url=None, role="start", depth=0, score=None)
-        others = (
-            GraphNode(
-                id=node,
-                title=(cited[node].title if node in cited else "") or node.partition(":")[2],
-                url=cited[node].url or None if node in cited else None,
-                role="hit" if node in cited else "way",
-                depth=depth[node],
-                score=None,
-            )
-            for node in came
-        )
-        edges = (
-            GraphEdge(source=before, target=node, kind="led to", label=None, followed=node in marked)
-            for node, before in came.items()
-        )
-        return HitGraph(nodes=(start, *others), edges=tuple(edges))
-
     def __str__(self) -> str:
         return self.text
 
@@ -196,6 +267,6 @@ def make_answer(state: Reading) -> Answer:
             text=statement["text"],
             citations=tuple(Citation(id=id, **state["citable"][id]) for id in statement["chunks"]),
         )
-        for statement in state["statements"] or state["notes"]
+        for statement in state["statements"] or state["findings"]
     )
     return Answer(**values, reading=state)

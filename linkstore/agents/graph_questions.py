@@ -1,32 +1,33 @@
 """From a question to a query about typed links, by a chat model, and to its exact answer.
 
-The model names the things of the question and the type of its answer. Then it chooses among the paths of
-relations that the schema has between both, so that a small model cannot write one that leads nowhere. A query
-that names what is not there, or finds nothing, is asked for once more, with the reason. The answer is that of
-the query, which is returned beside it.
+The model writes Cypher, of which models have read much, from what :mod:`linkstore.agents.graph_prompt` shows
+it. A relationship that the schema allows in the other direction only is turned, and a name that the question
+lacks is refused. A query that cannot be read, names what is not there, or finds nothing, is asked for once
+more, with the reason. The answer is that of the query, which is returned beside it.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
+from linkstore.agents.cypher_schema import fit_schema
+from linkstore.agents.graph_prompt import Name, find_names, is_in_question, write_leads, write_task
 from linkstore.agents.match_tool import describe_store
 from linkstore.agents.model_calls import MalformedOutput, OutputModel
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.arguments import require
-from linkstore.core.calls import Operation, arun, run
+from linkstore.core.calls import Operation, arun, call, run
+from linkstore.core.cypher import CypherQuery, read_cypher
+from linkstore.core.cypher_query import make_query
 from linkstore.core.filters import Filter
 from linkstore.core.graph_answer import GraphAnswer
 from linkstore.core.graph_query import GraphQuery
 from linkstore.errors import FilterError, QueryError, SchemaError, StrategyError, UnknownNameError
-from linkstore.store.graph import answer_query
+from linkstore.store.graph import answer_query, look_up_name
 from linkstore.store.schema_graph import read_schema
 
 if TYPE_CHECKING:
@@ -35,70 +36,16 @@ if TYPE_CHECKING:
     from linkstore.store.linkstore import LinkStore
     from linkstore.store.schema import Schema
 
-Output = TypeVar("Output", bound=BaseModel)
-_Arrow = tuple[str, str, bool, str]
-"""A type, a relation, whether it is followed backward, and the type that it leads to."""
 TRIES: Final = 2
 """A query without an answer is asked for once more."""
-MAX_HOPS: Final = 4
-"""The longest paths that are offered."""
-MAX_PATHS: Final = 12
-_TASK: Final = """\
-Prepare a query for a graph database that answers the question: name the things in the question to start from,
-and the type of the answer.
-
-The database.{description}
-
-Use only these types and fields. Names of things are written as in the question, without the word for their
-type."""
-_CHOICE: Final = """\
-Choose how the answer of a question is connected in a graph with a thing that the question names. A path is a
-chain of relations with the types that they lead to; a relation with < is followed against its direction.
-Choose the path whose relations the question speaks of."""
-Operator = Literal["equals", "not equals", "less than", "at most", "more than", "at least"]
-_OPERATORS: Final[dict[str, str]] = {
-    "equals": "$eq",
-    "not equals": "$ne",
-    "less than": "$lt",
-    "at most": "$lte",
-    "more than": "$gt",
-    "at least": "$gte",
-}
+NAMED: Final = 10
+"""How many documents are looked at for names in the question."""
 
 
-class ProposedCondition(BaseModel):
-    """A condition on the metadata of the answer."""
+class WrittenQuery(BaseModel):
+    """A query in Cypher."""
 
-    field: str = Field(max_length=60, description="A field of the type of the answer.")
-    operator: Operator = Field(default="equals", description="How it is compared.")
-    value: str = Field(max_length=120, description="A value, as the field writes it.")
-
-
-class ProposedThing(BaseModel):
-    """A thing that a question names."""
-
-    name: str = Field(max_length=120, description="Its name in the question.")
-    type: str = Field(description="Its type.")
-    excluded: bool = Field(default=False, description="Whether the answer must not be connected with it.")
-
-
-class ProposedQuery(BaseModel):
-    """The ends of a query about typed links."""
-
-    things: list[ProposedThing] = Field(max_length=3, description="Things that the question names.")
-    result_type: str = Field(description="The type of what the question asks for.")
-    where: list[ProposedCondition] = Field(
-        default_factory=list, max_length=3, description="Conditions on the answer itself; mostly none."
-    )
-    returns: Literal["documents", "count"] = Field(
-        default="documents", description="count only where the question is how many."
-    )
-
-
-class ChosenPath(BaseModel):
-    """The path from a thing to the answer of a question."""
-
-    path: str = Field(description="The path whose relations the question speaks of.")
+    cypher: str = Field(max_length=1_000, description="MATCH … WHERE … RETURN …")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +54,8 @@ class GraphReply:
 
     Args:
         question: The question.
-        query: The last query; None if the model wrote none that can be read.
+        cypher: The last query as the model wrote it.
+        query: What it says; None if it cannot be read.
         answer: Its answer; None if it could not be carried out.
         problem: Why there is no result, in words; None if there is one.
         tries: How many queries were asked for.
@@ -117,6 +65,7 @@ class GraphReply:
     """
 
     question: str
+    cypher: str = ""
     query: GraphQuery | None = None
     answer: GraphAnswer | None = None
     problem: str | None = None
@@ -157,170 +106,82 @@ def _ask(
     store: LinkStore, question: str, model: BaseChatModel, filter: Filter | None
 ) -> Operation[GraphReply]:
     require(str, "a question in words", question=question)
-    scope, asker = ToolScope(store, filter=filter), _Asker(OutputModel(model), question)
+    scope, asked = ToolScope(store, filter=filter), OutputModel(model)
     recorded = yield from read_schema(scope.backend)
     if recorded is None:
         raise SchemaError(
             "the store records no schema, so a model cannot know its relations; record one:"
             " store.schema.set(Schema.infer(store))"
         )
+    schema = recorded.schema
     description = yield from describe_store(scope)
-    reply, messages = GraphReply(question=question), asker.begin(description.text.partition(" Relations:")[0])
+    hits = yield from call(store.search, store.asearch, question, k=NAMED, filter=filter)
+    names = find_names(question, [hit.document for hit in hits], schema.type_field)
+    messages: list[BaseMessage] = [
+        SystemMessage(write_task(schema, description.types)),
+        HumanMessage(f"{write_leads(names, schema)}Question: {question}"),
+    ]
+    reply = GraphReply(question=question)
     for _ in range(TRIES):
-        query, problem, output = yield from asker.write_query(recorded.schema, description.fields, messages)
-        answer = None
-        if query is not None:
-            try:
-                answer = yield from answer_query(scope.backend, query, scope.filter, scope.ceiling)
-                problem = None if answer.total else answer.reason or "nothing matches"
-            except (QueryError, UnknownNameError, FilterError, StrategyError) as error:
-                problem = str(error)
-        reply = replace(reply, query=query, answer=answer, problem=problem, tries=reply.tries + 1)
-        if problem is None:
-            break
-        reason = f"This query has no result: {problem}\nOutput one that has one."
-        messages = [*messages, AIMessage(output), HumanMessage(reason)]
-    return replace(
-        reply, calls=asker.calls, prompt_tokens=asker.prompt_tokens, output_tokens=asker.output_tokens
-    )
-
-
-class _Asker:
-    """Asks a model about one question, and counts what it takes."""
-
-    def __init__(self, model: OutputModel, question: str) -> None:
-        self._model, self._question = model, question
-        self.calls = 0
-        self.prompt_tokens: int | None = None
-        self.output_tokens: int | None = None
-
-    def begin(self, description: str) -> list[BaseMessage]:
-        task = _TASK.format(description=description)
-        return [SystemMessage(task), HumanMessage(f"Question: {self._question}")]
-
-    def write_query(
-        self, schema: Schema, fields: Sequence[str], messages: list[BaseMessage]
-    ) -> Operation[tuple[GraphQuery | None, str | None, str]]:
-        """Return a query, or why there is none, and what the model output."""
-        types = sorted(schema.types)
-        choices: dict[str, Sequence[str]] = {"type": types, "result_type": types}
-        choices |= {"field": fields} if fields else {"where": ()}
-        proposed, output = yield from self._request(ProposedQuery, messages, choices)
-        if isinstance(proposed, MalformedOutput):
-            return None, proposed.problem, output
-        branches: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
-        for thing in proposed.things:
-            paths = list_paths(schema, thing.type, proposed.result_type)
-            if not paths:
-                problem = f"no relations lead from {thing.type} to {proposed.result_type}"
-                return None, problem, output
-            path, choice = yield from self._choose(thing, proposed.result_type, paths)
-            output = f"{output}\n{choice}".strip()
-            if path is None:
-                return None, f"no path from {thing.type} to {proposed.result_type} was chosen", output
-            branch = {"start": thing.name, "start_type": thing.type, "path": paths[path]}
-            branches[thing.excluded].append(branch)
-        try:
-            return GraphQuery.from_dict(_make_query(proposed, branches[False], branches[True])), None, output
-        except (QueryError, FilterError) as error:
-            return None, str(error), output
-
-    def _choose(
-        self, thing: ProposedThing, result_type: str, paths: Mapping[str, object]
-    ) -> Operation[tuple[str | None, str]]:
-        """Have a model choose among several paths."""
-        if len(paths) == 1:
-            return next(iter(paths)), ""
-        listed = "\n".join(paths)
-        text = (
-            f"Question: {self._question}\n\nThe question names {thing.name} ({thing.type}), and asks for"
-            f" {result_type}. Paths from {thing.type} to {result_type}:\n{listed}"
+        (output,) = yield from asked.request(WrittenQuery, [messages])
+        if isinstance(output, Exception):
+            raise output
+        reply = replace(
+            reply,
+            cypher="" if isinstance(output.output, MalformedOutput) else output.output.cypher,
+            query=None,
+            answer=None,
+            problem=output.output.problem if isinstance(output.output, MalformedOutput) else None,
+            tries=reply.tries + 1,
+            calls=reply.calls + output.calls,
+            prompt_tokens=_add(reply.prompt_tokens, output.prompt_tokens),
+            output_tokens=_add(reply.output_tokens, output.output_tokens),
         )
-        prompt: list[BaseMessage] = [SystemMessage(_CHOICE), HumanMessage(text)]
-        chosen, output = yield from self._request(ChosenPath, prompt, {"path": list(paths)})
-        if isinstance(chosen, MalformedOutput) or chosen.path not in paths:
-            return None, output
-        return chosen.path, output
-
-    def _request(
-        self, schema: type[Output], messages: list[BaseMessage], choices: Mapping[str, Sequence[str]]
-    ) -> Operation[tuple[Output | MalformedOutput, str]]:
-        (reply,) = yield from self._model.request(schema, [messages], choices=choices)
-        if isinstance(reply, Exception):
-            raise reply
-        self.calls += reply.calls
-        self.prompt_tokens = _add(self.prompt_tokens, reply.prompt_tokens)
-        self.output_tokens = _add(self.output_tokens, reply.output_tokens)
-        return reply.output, reply.text
+        if reply.problem is None:
+            reply = yield from _answer(scope, schema, reply)
+        if reply.problem is None:
+            break
+        known = "" if names else write_leads((yield from _look_up_names(scope, reply)), schema)
+        reason = f"That query has no result: {reply.problem}\n{known}Write one that has one."
+        messages = [*messages[:2], AIMessage(output.text), HumanMessage(reason)]
+    return reply
 
 
-def list_paths(schema: Schema, start: str, end: str) -> dict[str, list[dict[str, Any]]]:
-    """Return the shortest paths of relations from a type to another, in words, with their steps.
-
-    At most :data:`MAX_PATHS`, of at most :data:`MAX_HOPS` relations.
-    """
-    arrows = sorted(
-        {
-            arrow
-            for relation in schema.relations
-            for first in relation.from_types
-            for second in relation.to_types
-            for arrow in ((first, relation.kind, False, second), (second, relation.kind, True, first))
-        }
-    )
-    hops = {end: 0}  # to the end, from each type that reaches it
-    for length in range(1, MAX_HOPS + 1):
-        for first, _, _, second in arrows:
-            if hops.get(second, MAX_HOPS) < length:
-                hops.setdefault(first, length)
-    walks = chain.from_iterable(_walk(arrows, hops, start, length) for length in range(1, MAX_HOPS + 1))
-    return {
-        " ".join(f"{'<' if back else ''}{kind} {to}" for _, kind, back, to in walk): [
-            {"relations": [kind], "backward": back, "type": to} for _, kind, back, to in walk
-        ]
-        for walk in islice(walks, MAX_PATHS)
-    }
+def _look_up_names(scope: ToolScope, reply: GraphReply) -> Operation[list[Name]]:
+    """Find what the names in a query mean that the question writes in another way, such as misspelt."""
+    try:
+        nodes = read_cypher(reply.cypher, forgiving=True).pattern.nodes.values()
+    except QueryError:
+        return []
+    names: list[Name] = []
+    for name in dict.fromkeys(node.name for node in nodes if node.name is not None):
+        if is_in_question(name, reply.question):
+            resolution, type_field = yield from look_up_name(scope.backend, name, None, scope.filter)
+            if resolution.document is not None:
+                names.append((name, str(resolution.document.metadata.get(type_field))))
+    return names
 
 
-def _walk(
-    arrows: Sequence[_Arrow], hops: Mapping[str, int], start: str, length: int
-) -> Iterator[tuple[_Arrow, ...]]:
-    """Yield the walks of a length to the end, in order, leaving out what cannot reach it."""
-    if not length:
-        yield from [()] if not hops[start] else ()
-        return
-    for arrow in arrows:
-        if arrow[0] == start and hops.get(arrow[3], length) < length:
-            yield from ((arrow, *rest) for rest in _walk(arrows, hops, arrow[3], length - 1))
+def _answer(scope: ToolScope, schema: Schema, reply: GraphReply) -> Operation[GraphReply]:
+    """Carry out the query of a reply, or say what is wrong with it."""
+    try:
+        cypher = read_cypher(reply.cypher, forgiving=True)
+        _check_names(cypher, reply.question)
+        query = make_query(fit_schema(cypher, schema))
+        reply = replace(reply, query=query)
+        answer = yield from answer_query(scope.backend, query, scope.filter, scope.ceiling)
+    except (QueryError, UnknownNameError, FilterError, StrategyError) as error:
+        return replace(reply, problem=str(error))
+    return replace(reply, answer=answer, problem=None if answer.total else answer.reason or "nothing matches")
+
+
+def _check_names(cypher: CypherQuery, question: str) -> None:
+    """Refuse names that a model made up."""
+    for part in cypher.pattern.parts:
+        for node in part.nodes.values():
+            if node.name is not None and not is_in_question(node.name, question):
+                raise QueryError(f"the question does not name {node.name!r}, so the query may not either")
 
 
 def _add(first: int | None, second: int | None) -> int | None:
     return first if second is None else second + (first or 0)
-
-
-def _make_query(
-    proposed: ProposedQuery, branches: list[dict[str, Any]], excluded: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """Return a query in its JSON form."""
-    query: dict[str, Any] = {
-        "branches": branches or [{"start_type": proposed.result_type}],
-        "but_not": excluded,
-        "result_type": proposed.result_type,
-        "returns": proposed.returns,
-    }
-    conditions = [
-        {condition.field: {_OPERATORS[condition.operator]: _read_value(condition.value)}}
-        for condition in proposed.where
-    ]
-    if conditions:
-        query["where"] = conditions[0] if len(conditions) == 1 else {"$and": conditions}
-    return query
-
-
-def _read_value(text: str) -> str | float | bool:
-    """Return a number or truth value where a text is one in JSON, else the text."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if isinstance(value, int | float) else text

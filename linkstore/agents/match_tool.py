@@ -5,31 +5,31 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Final, Literal
+from dataclasses import dataclass, replace
+from typing import Final
 
-from pydantic import WithJsonSchema
-
+from linkstore.agents.cypher_schema import fit_schema, list_arrows, quote, write_arrow, write_node
 from linkstore.agents.tool_answers import (
     ToolAnswer,
     ToolResult,
     ToolScope,
-    correct_name,
     make_empty_answer,
     make_results_answer,
 )
 from linkstore.core.arguments import quote_value
 from linkstore.core.arrays import make_unit_vector
 from linkstore.core.calls import Operation, call_engine
+from linkstore.core.cypher import read_cypher
+from linkstore.core.cypher_query import make_query
 from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.filters import parse_filter
 from linkstore.core.graph_answer import GraphAnswer
-from linkstore.core.graph_query import COMBINATIONS, RETURNED, Branch, GraphQuery, Step
+from linkstore.core.graph_query import GraphQuery
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import Documents, Nearest, Plan, StoredDocument, ask
 from linkstore.errors import FilterError, QueryError, UnknownNameError
 from linkstore.store.graph import answer_query
-from linkstore.store.schema import TYPE_FIELD, Schema
+from linkstore.store.schema import TYPE_FIELD
 from linkstore.store.schema_graph import read_schema
 
 MAX_TYPES: Final = 20
@@ -45,21 +45,8 @@ _SHARED: Final = 2
 _NOT_TOLD: Final = frozenset({LINKS_KEY, "url", "page", "source", "headings", "linkstore"})
 
 
-def match(
-    scope: ToolScope,
-    branches: list[Any],
-    combine: str = "all",
-    but_not: list[Any] | None = None,
-    result_type: str | None = None,
-    where: dict[str, Any] | None = None,
-    as_of: str | None = None,
-    returns: str = "documents",
-    field: str | None = None,
-    order_by: str | None = None,
-    descending: bool = False,
-    limit: int | None = None,
-) -> Operation[ToolAnswer]:
-    """Find what named things lead to by their relations, exactly.
+def match(scope: ToolScope, query: str, as_of: str | None = None) -> Operation[ToolAnswer]:
+    """Find what named things lead to by their relations, exactly, by a query in Cypher.
 
     Use it rather than $search if you can name the things and the relations. Returns all that the query says,
     at most $results documents at once, with the complete number; or says which step became empty, and what
@@ -67,78 +54,40 @@ def match(
 
     Args:
         scope: Of the tools.
-        branches: Where to start, and the path of links to follow. A step is a relation R: "R" along it, "<R"
-            against it, "R|S" either, "R{1,3}" one to three in a row; {"step": "R", "where": {field: value}}
-            with a condition. Every branch must lead to a result.
-        combine: Whether all branches must lead to a result, or any.
-        but_not: Branches, as above, that must not.
-        result_type: The type of the results.
-        where: What the metadata of the results must have: {field: value}, or {field: {"$$gte": number}}.
+        query: MATCH with labels, names and relations; WHERE with properties, NOT and patterns; RETURN of one
+            variable, its properties, or count of it; ORDER BY; LIMIT.
         as_of: The day on which all must be valid, as YYYY-MM-DD.
-        returns: Documents, their count, the values of a field, or groups that count by a field.
-        field: The field of values or groups.
-        order_by: The field that orders documents.
-        descending: Whether the largest come first.
-        limit: How many results to return.
 
     Raises:
         QueryError: If the query is malformed, names what is not there, or a start may mean several documents.
         FilterError: If a filter is invalid.
         StrategyError: If it follows more links in a row than these tools may.
     """
-    query = GraphQuery.from_dict(
-        {
-            "branches": branches,
-            "combine": combine,
-            "but_not": but_not or (),
-            "result_type": result_type,
-            "where": where,
-            "as_of": as_of,
-            "returns": returns,
-            "field": field,
-            "order_by": order_by,
-            "descending": descending,
-            "limit": scope.limits.results if limit is None else limit,
-        }
-    )
+    cypher = read_cypher(query, forgiving=True)
     recorded = yield from read_schema(scope.backend)
     if recorded is not None:
-        query = _correct_names(query, recorded.schema)
+        cypher = fit_schema(cypher, recorded.schema)
+    made = make_query(replace(cypher, limit=scope.limits.results if cypher.limit is None else cypher.limit))
+    made = replace(made, as_of=as_of)
     try:
-        answer = yield from answer_query(scope.backend, query, scope.filter, scope.ceiling)
+        answer = yield from answer_query(scope.backend, made, scope.filter, scope.ceiling)
     except UnknownNameError as error:
         raise QueryError(str(error)) from error
-    notes = [f"{quote_value(name)} was taken for [{id}]." for name, id in answer.starts.items() if name != id]
-    notes += [f"Not complete: {limit_text}." for limit_text in answer.limits]
-    return _format_answer(scope, query, answer, [escape_unprintable(note) for note in notes])
-
-
-def _correct_names(query: GraphQuery, schema: Schema) -> GraphQuery:
-    """Spell types and relations as the schema does: "drug" as "Drug"."""
-
-    def correct(value: Any, name: str = "") -> Any:
-        if isinstance(value, str):
-            return correct_name(value, schema.types) if name.endswith("type") else value
-        if isinstance(value, Branch | Step | GraphQuery):
-            return replace(
-                value, **{own.name: correct(getattr(value, own.name), own.name) for own in fields(value)}
-            )
-        if name == "relations":
-            return tuple(correct_name(kind, schema.kinds) for kind in value)
-        return tuple(map(correct, value)) if name in ("branches", "but_not", "also", "path") else value
-
-    corrected: GraphQuery = correct(query)
-    return corrected
+    remarks = [
+        f"{quote_value(name)} was taken for [{id}]." for name, id in answer.starts.items() if name != id
+    ]
+    remarks += [f"Not complete: {limit_text}." for limit_text in answer.limits]
+    return _format_answer(scope, made, answer, [escape_unprintable(remark) for remark in remarks])
 
 
 def _format_answer(
-    scope: ToolScope, query: GraphQuery, answer: GraphAnswer, notes: Sequence[str]
+    scope: ToolScope, query: GraphQuery, answer: GraphAnswer, remarks: Sequence[str]
 ) -> ToolAnswer:
     more = {"total": answer.total, "starts": dict(answer.starts), "complete": answer.complete}
     if not answer.total and query.returns != "count":
         empty = make_empty_answer(
             answer.reason or "nothing matches",
-            [*notes, "change what became empty, or search for the things by words"],
+            [*remarks, "change what became empty, or search for the things by words"],
         )
         return ToolAnswer(text=empty.text, data={**empty.data, **more})
     if query.returns == "documents":
@@ -152,7 +101,7 @@ def _format_answer(
             for hit in answer
         ]
         heading = f"{len(results)} of {format_count(answer.total, 'result')}:"
-        return make_results_answer(heading, results, notes, **more)
+        return make_results_answer(heading, results, remarks, **more)
     lines = [f"Count: {answer.total:,}."]
     lines += [f"Because: {escape_unprintable(answer.reason)}."] if answer.reason else []
     if query.field is not None:
@@ -167,7 +116,7 @@ def _format_answer(
         "distinct": answer.distinct,
         "reason": answer.reason,
     }
-    return ToolAnswer(text="\n".join([*lines, *notes]), data={**data, **more, "notes": list(notes)})
+    return ToolAnswer(text="\n".join([*lines, *remarks]), data={**data, **more, "notes": list(remarks)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,31 +124,12 @@ class StoreDescription:
     """What a model must know of a store to write queries.
 
     Args:
-        text: Types with their fields and commonest values, and relations.
-        relations: The kinds of link.
-        types: The types of documents; none without a schema.
-        fields: The metadata fields of a sample of the documents.
+        text: Types with their fields and commonest values, relations as patterns, and the form of a query.
+        types: The types alone, a line each.
     """
 
     text: str
-    relations: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    fields: tuple[str, ...] = ()
-
-    def change_arguments(self) -> dict[str, tuple[Any, Any]]:
-        """Return the types and defaults of the arguments of ``match`` with the names of this store."""
-        type_schema = {"type": "string", "enum": list(self.types)} if self.types else {"type": "string"}
-        steps = {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "object"}]}}
-        properties = {"start": {"type": "string"}, "start_type": type_schema, "path": steps}
-        branches = {"type": "array", "items": {"type": "object", "properties": properties}}
-        excluded = {"type": "array", "items": {"type": "object"}}
-        return {
-            "branches": (Annotated[list[Any], WithJsonSchema(branches)], ...),
-            "but_not": (Annotated[list[Any] | None, WithJsonSchema(excluded)], None),
-            "result_type": (Annotated[str | None, WithJsonSchema(type_schema)], None),
-            "combine": (Literal[COMBINATIONS], COMBINATIONS[0]),
-            "returns": (Literal[RETURNED], RETURNED[0]),
-        }
+    types: str = ""
 
 
 def describe_store(scope: ToolScope) -> Operation[StoreDescription]:
@@ -224,20 +154,16 @@ def describe_store(scope: ToolScope) -> Operation[StoreDescription]:
         arrows = [", ".join(relations[:MAX_RELATIONS])] if relations else []
     else:
         relations = tuple(sorted(schema.kinds))
-        arrows = [str(relation) for relation in sorted(schema.relations, key=str)[:MAX_RELATIONS]]
+        arrows = [write_arrow(arrow) for arrow in list_arrows(schema)[:MAX_RELATIONS]]
     described = [_describe_type(name, samples.get(name, ()), type_field) for name in types]
-    named = {own for sample in samples.values() for document in sample for own in document.metadata}
     lines = [f" Types and fields: {'; '.join(filter(None, described)) or 'none'}."]
     lines.append(f" Relations: {'; '.join(arrows) or 'none'}.")
     if relations:
-        forms = ([{"start": "NAME", "path": [f"{mark}{relations[0]}"]}] for mark in ("", "<"))
-        along, against = (_format_json(branches) for branches in forms)
-        lines.append(f" Forms of branches: {along}, or against the links {against}.")
+        kind, first, second = list_arrows(schema)[0] if schema else (relations[0], "", "")
+        form = f"{write_node('', first, '<name>')}-[:{quote(kind)}]->{write_node('x', second)}"
+        lines.append(f" Form: MATCH {form} RETURN x.")
     return StoreDescription(
-        text=escape_unprintable("".join(lines)),
-        relations=relations,
-        types=tuple(sorted(schema.types)) if schema else (),
-        fields=tuple(sorted(named - _NOT_TOLD - {type_field})),
+        text=escape_unprintable("".join(lines)), types="\n".join(map(escape_unprintable, described))
     )
 
 

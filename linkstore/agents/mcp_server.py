@@ -18,8 +18,7 @@ from langchain_core.documents import Document
 from pydantic import ValidationError
 
 from linkstore._version import __version__
-from linkstore.agents.document_tools import find_documents
-from linkstore.agents.link_tools import schema
+from linkstore.agents.store_tools import find_documents, schema
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.agents.tools import (
     ToolSpec,

@@ -15,7 +15,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from concurrent.futures import CancelledError as FutureError
 from contextlib import suppress
 from http import HTTPStatus
@@ -44,10 +44,7 @@ from linkstore.core.http_server import (
 if TYPE_CHECKING:
     import anyio
 
-_NO_JSON: Final = "the line is not valid JSON"
-_NO_REQUEST: Final = "the line is not a valid JSON-RPC 2.0 message in Unicode"
 _LINES_AHEAD: Final = 16
-AnswerLine = Callable[[SessionMessage], Awaitable[None]]
 
 
 def find_line_error(line: str) -> JSONRPCError | None:
@@ -60,25 +57,17 @@ def find_line_error(line: str) -> JSONRPCError | None:
         pass
     else:
         return None
+    code, text, id = INVALID_REQUEST, "the line is not a valid JSON-RPC 2.0 message in Unicode", None
     try:
         message = json.loads(line)  # takes a half surrogate pair, which is JSON but no text
     except (ValueError, RecursionError):
-        return _make_line_error(PARSE_ERROR, _NO_JSON, None)
-    return _make_line_error(INVALID_REQUEST, _NO_REQUEST, _read_request_id(message))
-
-
-def _read_request_id(given: object) -> str | int | None:
-    """Return the id of a request, or None where there is none that a client could know."""
-    if not isinstance(given, dict) or "method" not in given:
-        return None
-    id = given.get("id")
-    if isinstance(id, bool) or not isinstance(id, str | int):
-        return None
-    return id if isinstance(id, int) or id.isprintable() else None
-
-
-def _make_line_error(code: int, message: str, id: Any) -> JSONRPCError:
-    return JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=code, message=message))
+        code, text = PARSE_ERROR, "the line is not valid JSON"
+    else:
+        if isinstance(message, dict) and "method" in message:
+            id = message.get("id")
+    if type(id) not in (int, str) or not str(id).isprintable():
+        id = None
+    return JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=code, message=text))
 
 
 HTTP_PATH: Final = "/mcp"
@@ -97,36 +86,26 @@ class Endpoint:
         self.lifespan = app.router.lifespan_context
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one request by the interface of ASGI: within the time for the body, then for the answer."""
+        """Answer one request by the interface of ASGI, within the time for a body and an answer."""
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
         if scope.get("raw_path", b"") != HTTP_PATH.encode():
             return await refuse(send, HTTPStatus.NOT_FOUND, "there is nothing at this path")
         if scope["method"] != "POST":
             return await refuse(send, HTTPStatus.METHOD_NOT_ALLOWED, "only POST is answered")
-        arrived = started = False
+        started = False
 
-        async def receive_in_time() -> Message:
-            nonlocal arrived
-            message = await receive()
-            if not arrived and not message.get("more_body", False):
-                arrived = True
-                timer.reschedule(asyncio.get_running_loop().time() + self._limits.answer)
-            return message
-
-        async def send_noted(message: Message) -> None:
+        async def send_recorded(message: Message) -> None:
             nonlocal started
             started = True
             await send(message)
 
         try:
-            async with asyncio.timeout(self._limits.upload) as timer:
-                await self._app(scope, receive_in_time, send_noted)
+            async with asyncio.timeout(self._limits.upload + self._limits.answer):
+                await self._app(scope, receive, send_recorded)
         except TimeoutError:
-            if not started and arrived:
+            if not started:
                 await refuse(send, HTTPStatus.GATEWAY_TIMEOUT, "the answer took too long")
-            elif not started:
-                await refuse(send, HTTPStatus.REQUEST_TIMEOUT, "the body took too long")
         return None
 
 
@@ -144,21 +123,17 @@ def serve_stdio(server: Server[Any]) -> None:
 
 
 async def _serve_stdio(server: Server[Any]) -> None:
-    answer: asyncio.Future[AnswerLine] = asyncio.get_running_loop().create_future()
-    lines = cast("anyio.AsyncFile[str]", _read_messages(answer))
+    async def read_messages() -> AsyncIterator[str]:
+        """Yield the lines of the client that are messages, and answer the others."""
+        async for line in _read_lines():
+            if error := find_line_error(line):
+                await write.send(SessionMessage(error))
+            else:
+                yield line
+
+    lines = cast("anyio.AsyncFile[str]", read_messages())
     async with stdio_server(stdin=lines) as (read, write):
-        answer.set_result(write.send)
         await server.run(read, write, server.create_initialization_options())
-
-
-async def _read_messages(answer: asyncio.Future[AnswerLine]) -> AsyncIterator[str]:
-    """Yield the lines of the client that are messages, and answer the others."""
-    async for line in _read_lines():
-        error = find_line_error(line)
-        if error is None:
-            yield line
-        else:
-            await (await answer)(SessionMessage(error))
 
 
 async def _read_lines() -> AsyncIterator[str]:

@@ -11,13 +11,14 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from types import NoneType, UnionType
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Final, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.utils.json import parse_partial_json
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
+from langchain_core.utils.json_schema import dereference_refs
+from pydantic import BaseModel, ValidationError, field_validator
+
+from linkstore.core.text import is_unicode
 
 Output = TypeVar("Output", bound=BaseModel)
 Choices = Mapping[str, Sequence[str]]
@@ -32,11 +33,40 @@ _BARE_NUMBER: Final = re.compile(r"(?<=[\[,\s])(P\d+)(?=\s*[\],])")
 _MOST_STARTS: Final = 50
 """Braces of a text that may begin its object."""
 _MOST_PROBLEMS: Final = 3
-_WORDS: Final[Mapping[Any, str]] = {str: "text", bool: "true or false", int: "number", float: "number"}
+_WORDS: Final = {"string": "text", "boolean": "true or false", "integer": "number", "number": "number"}
+"""What a model is told of the types of JSON."""
+
+
+LONGEST_STATEMENT: Final = 600
+"""Characters of a statement."""
+LONGEST_TEXT: Final = 10_000
+"""Characters of a text. A longer one is malformed: all prompts that follow would carry it."""
 
 
 class MalformedOutputError(ValueError):
     """Output is malformed; the message tells a model in which way."""
+
+
+class Action(BaseModel):
+    """Structured output of one step.
+
+    A text of more than 10,000 characters is malformed, and one with a NUL character or a lone surrogate.
+    """
+
+    @field_validator("*")
+    @classmethod
+    def _check_texts(cls, value: object) -> object:
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and len(text) > LONGEST_TEXT:
+                raise ValueError(f"a text has {len(text):,} characters; write at most {LONGEST_TEXT:,}")
+            if isinstance(text, str) and not is_text(text):
+                raise ValueError("a text has a NUL character or a lone surrogate")
+        return value
+
+
+def is_text(text: str) -> bool:
+    """Say whether a text has neither NUL characters nor lone surrogates."""
+    return "\0" not in text and is_unicode(text)
 
 
 def add_fields(
@@ -44,33 +74,43 @@ def add_fields(
 ) -> list[BaseMessage]:
     """Return a prompt with the fields to output in its first message, a line for each."""
     task, *others = prompt
-    lines = ["Output one JSON object with these fields:", *_list_fields(schema, choices or {}, "")]
+    fields = _list_fields(make_json_schema(schema, choices or {}), "")
+    lines = ["Output one JSON object with these fields:", *fields]
     return [SystemMessage("\n\n".join([str(task.text), "\n".join(lines)])), *others]
 
 
-def _list_fields(schema: type[BaseModel], choices: Choices, indent: str) -> Iterator[str]:
-    for name, field in _select_fields(schema, choices):
-        item, is_list = _read_kind(field)
-        values = _list_values(item, name, choices)
-        nested = isinstance(item, type) and issubclass(item, BaseModel)
-        kind = "object" if nested else "one of " + ", ".join(values) if values else _WORDS.get(item, "text")
-        if is_list:
-            least, most = _read_bounds(field)
+def _list_fields(schema: Mapping[str, Any], indent: str) -> Iterator[str]:
+    for name, field in schema["properties"].items():
+        value = field.get("anyOf", [field])[0]
+        item = value.get("items", value)
+        kind = _WORDS.get(item["type"], "object")
+        if "enum" in item:
+            kind = "one of " + ", ".join(item["enum"])
+        if "items" in value:
+            least, most = value["minItems"], value["maxItems"]
             kind = f"list of {f'{least} to' if least else 'at most'} {most}: {kind}"
-        yield f'{indent}- "{name}" ({kind}): {field.description or ""}'.rstrip(": ")
-        if nested:
-            yield from _list_fields(item, choices, f"{indent}  ")
+        yield f'{indent}- "{name}" ({kind}): {field.get("description", "")}'.rstrip(": ")
+        if "properties" in item:
+            yield from _list_fields(item, f"{indent}  ")
 
 
 def make_json_schema(schema: type[BaseModel], choices: Choices) -> dict[str, Any]:
     """Return the JSON schema to force upon a model: all fields required, without references and defaults."""
     title = {"title": schema.__name__, "description": " ".join((schema.__doc__ or "").split())}
-    return title | _make_object(schema, choices)
+    return title | _force_object(_read_schema(schema), choices)
 
 
-def _make_object(schema: type[BaseModel], choices: Choices) -> dict[str, Any]:
+def _read_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    """Return pydantic's JSON schema of a model, with what it refers to in its place."""
+    return dereference_refs(schema.model_json_schema())
+
+
+def _force_object(schema: Mapping[str, Any], choices: Choices) -> dict[str, Any]:
     properties = {
-        name: _make_property(name, field, choices) for name, field in _select_fields(schema, choices)
+        name: _force_value(name, field, choices)
+        | ({"description": field["description"]} if "description" in field else {})
+        for name, field in schema["properties"].items()
+        if choices.get(name, True)
     }
     return {
         "type": "object",
@@ -80,59 +120,19 @@ def _make_object(schema: type[BaseModel], choices: Choices) -> dict[str, Any]:
     }
 
 
-def _make_property(name: str, field: FieldInfo, choices: Choices) -> dict[str, Any]:
-    item, is_list = _read_kind(field)
-    made: dict[str, Any]
-    if isinstance(item, type) and issubclass(item, BaseModel):
-        made = _make_object(item, choices)
-    elif values := _list_values(item, name, choices):
-        made = {"type": "string", "enum": values}
-    else:
-        made = {"type": {bool: "boolean", int: "integer", float: "number"}.get(item, "string")}
-        if longest := _read_limit(field, "max_length") if made["type"] == "string" and not is_list else None:
-            made["maxLength"] = longest
-    if _allows_none(field.annotation):
-        made = {"anyOf": [made, {"type": "null"}]}
-    if is_list:
-        least, most = _read_bounds(field)
-        made = {"type": "array", "items": made, "minItems": least, "maxItems": most}
-    return made | ({"description": field.description} if field.description else {})
-
-
-def _select_fields(schema: type[BaseModel], choices: Choices) -> list[tuple[str, FieldInfo]]:
-    return [(name, field) for name, field in schema.model_fields.items() if choices.get(name, True)]
-
-
-def _read_kind(field: FieldInfo) -> tuple[Any, bool]:
-    """Return the type of a field's values, and whether it is a list of them."""
-    kind = _drop_none(field.annotation)
-    return (_drop_none(get_args(kind)[0]), True) if get_origin(kind) is list else (kind, False)
-
-
-def _drop_none(kind: Any) -> Any:
-    """Return a type without ``None`` and without what annotates it."""
-    if get_origin(kind) in (Union, UnionType):
-        kind = next(part for part in get_args(kind) if part is not NoneType)
-    return getattr(kind, "__origin__", kind) if hasattr(kind, "__metadata__") else kind
-
-
-def _allows_none(kind: Any) -> bool:
-    return get_origin(kind) in (Union, UnionType) and NoneType in get_args(kind)
-
-
-def _list_values(item: Any, name: str, choices: Choices) -> list[str]:
-    own = map(str, get_args(item)) if get_origin(item) is Literal else ()
-    return list(choices.get(name, own))
-
-
-def _read_bounds(field: FieldInfo) -> tuple[int, int]:
-    more = field.json_schema_extra
-    least = more.get("minItems") if isinstance(more, dict) else None
-    return least if isinstance(least, int) else 0, _read_limit(field, "max_length") or MOST_ITEMS
-
-
-def _read_limit(field: FieldInfo, name: str) -> int | None:
-    return next((limit for part in field.metadata if (limit := getattr(part, name, None)) is not None), None)
+def _force_value(name: str, schema: Mapping[str, Any], choices: Choices) -> dict[str, Any]:
+    if "anyOf" in schema:
+        value, null = schema["anyOf"]
+        return {"anyOf": [_force_value(name, value, choices), null]}
+    if schema["type"] == "object":
+        return _force_object(schema, choices)
+    if schema["type"] == "array":
+        items = _force_value(name, schema["items"], choices)
+        bounds = {"minItems": schema.get("minItems", 0), "maxItems": schema.get("maxItems", MOST_ITEMS)}
+        return {"type": "array", "items": items, **bounds}
+    if values := choices.get(name, schema.get("enum")):
+        return {"type": "string", "enum": list(values)}
+    return {key: schema[key] for key in ("type", "maxLength") if key in schema}
 
 
 def read_output(message: AIMessage, schema: type[Output], choices: Choices) -> Output:
@@ -152,10 +152,12 @@ def read_output(message: AIMessage, schema: type[Output], choices: Choices) -> O
         cut = cut or not whole
         if value is None:
             raise MalformedOutputError(f"expected a JSON object, got {text.strip()[:QUOTED_CHARACTERS]!r}")
-    made = _coerce(value, schema, choices, cut=cut)
-    items = chain.from_iterable(value for value in made.values() if isinstance(value, list))
-    if cut and not any(isinstance(item, Mapping) for item in items):
-        raise MalformedOutputError("it was cut off at the limit of its length; write less")
+    made = _coerce(value, "", _read_schema(schema), choices)
+    if cut:
+        made = _drop_unfinished(made, schema)
+        lists = (value for value in made.values() if isinstance(value, list))
+        if not any(isinstance(item, Mapping) for item in chain.from_iterable(lists)):
+            raise MalformedOutputError("it was cut off at the limit of its length; write less")
     try:
         return schema.model_validate(made)
     except ValidationError as error:
@@ -187,44 +189,42 @@ def _try_to_read(read: Callable[[str], Any], text: str) -> Any:
         return None
 
 
-def _coerce(value: Any, schema: type[BaseModel], choices: Choices, *, cut: bool) -> dict[str, Any]:
-    """Return an object with values of the types of its fields, where it is clear which are meant.
-
-    Of output that was cut off, the last items of lists are left out if they lack something.
-    """
-    made: dict[str, Any] = {}
-    for name, field in schema.model_fields.items():
-        raw = value.get(name)
-        if raw is None:
-            continue
-        item, is_list = _read_kind(field)
-        values = _list_values(item, name, choices)
-        if is_list:
-            listed = [part for part in (raw if isinstance(raw, list) else [raw]) if part not in (None, "")]
-            items = [_coerce_item(part, item, values, choices, cut=cut) for part in listed]
-            if cut and isinstance(item, type) and issubclass(item, BaseModel):
-                items = [part for part in items if _is_valid(part, item)]
-            distinct = [part for at, part in enumerate(items) if part not in items[:at]]
-            made[name] = distinct[: _read_limit(field, "max_length")]
-        else:
-            made[name] = _coerce_item(raw, item, values, choices, cut=cut)
-    return made
-
-
-def _coerce_item(value: Any, item: Any, values: Sequence[str], choices: Choices, *, cut: bool) -> Any:
-    if isinstance(item, type) and issubclass(item, BaseModel):
-        return _coerce(value, item, choices, cut=cut) if isinstance(value, Mapping) else value
+def _coerce(value: Any, name: str, schema: Mapping[str, Any], choices: Choices) -> Any:
+    """Return a value of the type of its field, where it is clear which is meant."""
+    schema = schema.get("anyOf", [schema])[0]
+    if schema["type"] == "array":
+        listed = [part for part in (value if isinstance(value, list) else [value]) if part not in (None, "")]
+        items = [_coerce(part, name, schema["items"], choices) for part in listed]
+        distinct = [part for at, part in enumerate(items) if part not in items[:at]]
+        return distinct[: schema.get("maxItems")]
+    if schema["type"] == "object":
+        if not isinstance(value, Mapping):
+            return value
+        fields = schema["properties"].items()
+        return {
+            own: _coerce(value[own], own, field, choices)
+            for own, field in fields
+            if value.get(own) is not None
+        }
+    values = choices.get(name, schema.get("enum"))
     if values and isinstance(value, str):
         return next((choice for choice in values if choice.casefold() == value.strip().casefold()), value)
-    return str(value) if item is str and isinstance(value, int | float) else value
+    return str(value) if schema["type"] == "string" and isinstance(value, int | float) else value
 
 
-def _is_valid(value: Any, schema: type[BaseModel]) -> bool:
+def _drop_unfinished(made: dict[str, Any], schema: type[BaseModel]) -> dict[str, Any]:
+    """Leave out the items of lists that lack something, as the last of output that was cut off does."""
     try:
-        schema.model_validate(value)
-    except ValidationError:
-        return False
-    return True
+        schema.model_validate(made)
+    except ValidationError as error:
+        broken = {problem["loc"][:2] for problem in error.errors()}
+        made = {
+            name: [item for at, item in enumerate(value) if (name, at) not in broken]
+            if isinstance(value, list)
+            else value
+            for name, value in made.items()
+        }
+    return made
 
 
 def _describe_problems(error: ValidationError) -> str:

@@ -8,12 +8,11 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from linkstore.agents.answers import Answer, make_answer
+from linkstore.agents.answers import Answer, Budget, Reading, begin_reading, make_answer
 from linkstore.agents.chat_models import chat_model, get_context
-from linkstore.agents.fact_index import check_embeddings
+from linkstore.agents.facts import check_embeddings
 from linkstore.agents.model_calls import OutputModel
 from linkstore.agents.reading import FIRST_READ, ReadingSources, take_step
-from linkstore.agents.state import Budget, Reading, begin_reading
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require, require_at_least
 from linkstore.core.calls import Operation, arun, run
@@ -115,7 +114,7 @@ def graph_reader(
 
     It searches, and answers in one call if the best passages have the answer. Else it reads on what the model
     searches for or chooses: passages, their neighbours on the page, what is linked with them, and, with
-    facts, what those lead to. What was found out becomes notes, which are the answer if there is no better
+    facts, what those lead to. What was found out becomes findings, which are the answer if there is no better
     one. A statement is kept if what it cites has its names and numbers.
 
     Args:

@@ -3,7 +3,7 @@
 Each step is an operation on a copy of the state. It looks up what was searched for, shows the model passages,
 and asks for the answer, or for what is missing. In the first call the passages are the best by the store's
 default search; later, those that the model chose or the best that are unread, beside excerpts of what else
-there is: linked passages and hits. Statements that are not the whole answer become notes.
+there is: linked passages and hits. Statements that are not the whole answer become findings.
 
 The method is a smaller form of GraphReader's (S. Li et al., 2024, https://arxiv.org/abs/2406.14550): one
 prompt takes its three decisions (what to look for, what to read, when to answer), a plan is made only of what
@@ -27,9 +27,18 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 
 from linkstore.agents import prompts
-from linkstore.agents.answers import ANSWERED, NOT_IN_SOURCES, PARTLY
+from linkstore.agents.answers import (
+    ANSWERED,
+    NOT_IN_SOURCES,
+    PARTLY,
+    ActionRecord,
+    Budget,
+    ChunkSource,
+    Reading,
+    ReadingCandidate,
+    ReadingStatement,
+)
 from linkstore.agents.facts import CHUNK_KEY, find_missing_name, read_place
-from linkstore.agents.lookups import find_linked
 from linkstore.agents.model_calls import (
     TRIES,
     CallTimeoutError,
@@ -38,16 +47,7 @@ from linkstore.agents.model_calls import (
     PromptTooLongError,
 )
 from linkstore.agents.outputs import add_fields
-from linkstore.agents.state import (
-    ActionRecord,
-    Budget,
-    ChunkSource,
-    CitedReply,
-    CitedStatement,
-    Reading,
-    ReadingCandidate,
-    ReadingStatement,
-)
+from linkstore.agents.prompts import CitedReply, CitedStatement
 from linkstore.context.compiled import TokenCounter
 from linkstore.core.arrays import normalize_vector
 from linkstore.core.calls import Call, Operation, call, call_plan, request
@@ -57,6 +57,7 @@ from linkstore.core.plans import select_stored
 from linkstore.core.text import fold, tokenize
 from linkstore.errors import AgentError
 from linkstore.store.linkstore import LinkStore
+from linkstore.strategies.neighbours import find_linked
 
 _LOG: Final = logging.getLogger("linkstore.reader")
 FIRST_READ: Final = 5
@@ -91,7 +92,7 @@ RANK_OFFSET: Final = 5
 _NUMBER: Final = re.compile(r"[\[\]\s]|(?<!\w)P(?=\d)", re.IGNORECASE)
 """What may stand around the digits of a number."""
 _NUMBERS: Final = re.compile(r"\s*\[P\d+(?:[,;\s]+P\d+)*\]", re.IGNORECASE)
-"""Numbers of passages within a statement, as the notes have them behind it."""
+"""Numbers of passages within a statement, as the findings have them behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +175,7 @@ class ReadingStep:
             weight = LATER if state["searched"] else 1.0
             hits: Hits = yield from request(Call(store.search, store.asearch, (query,), {"k": SHOWN_HITS}))
             state["searched"].append(query)
-            new = self._add_candidates(((hit.document.id or "", "", "") for hit in hits), weight)
+            new = self._add_candidates(((hit.document.id or "", "") for hit in hits), weight)
             self._record("", [], f"searched for {query!r}: {format_count(len(new), 'new passage')}")
             if facts is None:
                 continue
@@ -185,7 +186,7 @@ class ReadingStep:
                     raise AgentError(f"{hit.document.id!r} is no fact; pass the store that index_facts wrote")
                 texts.setdefault(str(chunk), []).append(hit.document.page_content)
             stored = yield from call_plan(store.backend, select_stored(texts))
-            self._add_candidates(((id, "", "") for id in texts if id in stored), weight * BY_FACTS)
+            self._add_candidates(((id, "") for id in texts if id in stored), weight * BY_FACTS)
             for id in stored:
                 if (candidate := state["candidates"].get(id)) is not None:
                     candidate["facts"] = list(dict.fromkeys([*candidate["facts"], *texts[id]]))
@@ -240,7 +241,7 @@ class ReadingStep:
         if reply is None:
             self.conclude(f"the budget of {state['stopped']} was used up")
         elif isinstance(reply, MalformedOutput):
-            if not state["notes"]:
+            if not state["findings"]:
                 raise AgentError(f"the model's output was malformed: {reply.problem}")
             self.conclude("the model's output was malformed")
         else:
@@ -302,16 +303,16 @@ class ReadingStep:
         return ""
 
     def _take_up(self, reply: CitedReply, texts: Mapping[str, str], read: Sequence[str]) -> None:
-        """Take up a reply: end, or note its statements and go on."""
+        """Take up a reply: end, or record its statements and go on."""
         state = self.state
         kept = self._keep_statements(reply.statements, texts)
         whole = reply.answered and len(kept) == len(reply.statements)
         activity = f"read {', '.join(map(repr, read))}" if read else "began"
-        if reply.answered and (kept or (whole and state["notes"])):
-            state["statements"] = kept or state["notes"]
+        if reply.answered and (kept or (whole and state["findings"])):
+            state["statements"] = kept or state["findings"]
             self.conclude(activity, ANSWERED if whole else PARTLY)
             return
-        state["notes"] += [statement for statement in kept if statement not in state["notes"]]
+        state["findings"] += [statement for statement in kept if statement not in state["findings"]]
         wanted = self._find_numbered("chunks", reply.read)
         state["wanted"] = [id for id in wanted if id in state["candidates"]]
         searched = {query.casefold() for query in state["searched"]}
@@ -325,9 +326,9 @@ class ReadingStep:
             self.conclude(activity)
 
     def conclude(self, activity: str, outcome: str = "") -> None:
-        """End the reading, with the notes as its answer if nothing else is said."""
+        """End the reading, with the findings as its answer if nothing else is said."""
         state = self.state
-        state["statements"] = state["statements"] or state["notes"]
+        state["statements"] = state["statements"] or state["findings"]
         state["outcome"] = outcome or (PARTLY if state["statements"] else NOT_IN_SOURCES)
         cited = dict.fromkeys(id for statement in state["statements"] for id in statement["chunks"])
         self._record(state["outcome"], list(cited), activity)
@@ -392,13 +393,13 @@ class ReadingStep:
         The passages of the first call are followed here too: it is shown no candidates.
         """
         state, store = self.state, self.sources.store
-        # The notes name what is looked for now, which a question of several steps may not.
-        looked_for = " ".join([state["question"], *(note["text"] for note in state["notes"][-1:])])
+        # The findings name what is looked for now, which a question of several steps may not.
+        looked_for = " ".join([state["question"], *(finding["text"] for finding in state["findings"][-1:])])
         vector = yield from call(store.embeddings.embed_query, store.embeddings.aembed_query, looked_for)
         ids = [document.id or "" for document in passages]
         plan = find_linked([*ids, *state["read"]], normalize_vector(vector), SHOWN_HITS)
         linked = yield from call_plan(store.backend, plan)
-        ways = ((chunk.id, chunk.of, f"{chunk.how} P{self.number(chunk.of)}") for chunk in linked)
+        ways = ((chunk.id, f"{chunk.how} P{self.number(chunk.of)}") for chunk in linked)
         new = self._add_candidates(ways, LINKED)
         self._record("", [], f"looked at links: {format_count(len(new), 'new passage')}")
         beside = [chunk.id for chunk in linked if chunk.beside and chunk.of in ids]
@@ -448,30 +449,27 @@ class ReadingStep:
 
     def _mark_as_read(self, document: Document) -> None:
         id, url = document.id or "", document.metadata.get("url")
-        candidate = self.state["candidates"].pop(id, None)
-        way = candidate["of"] if candidate is not None else ""
-        self.state["ways"][id] = way if way in self.state["read"] else ""
+        self.state["candidates"].pop(id, None)
         self.state["read"].append(id)
         title = ", ".join(read_place(document.metadata))
         self.state["citable"][id] = ChunkSource(url=url if isinstance(url, str) else "", title=title)
 
-    def _add_candidates(self, passages: Iterable[tuple[str, str, str]], weight: float) -> list[str]:
+    def _add_candidates(self, passages: Iterable[tuple[str, str]], weight: float) -> list[str]:
         """Add passages that were not read to the candidates, best first, and return the ids of new ones.
 
         Args:
-            passages: The id of each, the chunk whose link led to it, and how.
+            passages: The id of each, and the link that led to it, in words.
             weight: Of the list.
         """
         candidates, new = self.state["candidates"], []
-        for rank, (id, of, how) in enumerate(passages):
+        for rank, (id, how) in enumerate(passages):
             if id in self.state["read"]:
                 continue
             if id not in candidates:
-                candidates[id] = ReadingCandidate(score=0.0, of=of, how=how, facts=[])
+                candidates[id] = ReadingCandidate(score=0.0, how=how, facts=[])
                 new.append(id)
             candidates[id]["score"] += weight / (rank + RANK_OFFSET)
-            if how and not candidates[id]["how"]:
-                candidates[id]["of"], candidates[id]["how"] = of, how
+            candidates[id]["how"] = candidates[id]["how"] or how
         return new
 
     def _refuse(self, sort: str, count: int) -> None:

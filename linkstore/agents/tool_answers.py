@@ -115,22 +115,22 @@ def make_empty_answer(reason: str, remedies: Sequence[str]) -> ToolAnswer:
 
 
 def make_results_answer(
-    heading: str, results: Sequence[ToolResult], notes: Sequence[str] = (), **more: Any
+    heading: str, results: Sequence[ToolResult], remarks: Sequence[str] = (), **more: Any
 ) -> ToolAnswer:
     """Make an answer of documents.
 
     Args:
         heading: The first line.
         results: The documents, best first.
-        notes: Lines below them.
+        remarks: Lines below them.
         more: Further data.
     """
     lines = [
         heading,
         *(line for rank, result in enumerate(results, 1) for line in result.lines(rank)),
-        *notes,
+        *remarks,
     ]
-    data = {"results": [result.to_dict() for result in results], "notes": list(notes), **more}
+    data = {"results": [result.to_dict() for result in results], "notes": list(remarks), **more}
     return ToolAnswer(text="\n".join(lines), data=data)
 
 
@@ -141,11 +141,10 @@ class ToolLimits:
     Args:
         max_depth: How many links in a row ``match`` may follow; default 6. With 0, ``search`` follows none.
             The ceiling is this or that of the store, whichever is lower.
-        results: Maximum number of documents that ``search``, ``similar`` and ``follow`` return, and that
-            ``read`` reads at once; default 8.
+        results: Maximum number of documents that ``search`` and ``follow`` return, and that ``read`` reads at
+            once; default 8.
         snippet: Maximum number of characters of text for each of them; default 200.
         chains: Maximum number of chains of links for each document of ``match``; default 3.
-        links: Maximum number of links that ``links`` returns; default 50.
         text: Maximum number of characters that ``read`` returns at once, of all documents together; default
             8,000.
         min_similarity: Minimum similarity of the documents that ``search`` starts from by similarity, in
@@ -159,14 +158,13 @@ class ToolLimits:
     results: int = 8
     snippet: int = 200
     chains: int = 3
-    links: int = 50
     text: int = 8000
     min_similarity: float | None = None
 
     def __post_init__(self) -> None:
         require_at_least(0, max_depth=self.max_depth)
         require_at_least(1, results=self.results, snippet=self.snippet, chains=self.chains)
-        require_at_least(1, links=self.links, text=self.text)
+        require_at_least(1, text=self.text)
         if self.min_similarity is not None:
             require_within(-1, 1, min_similarity=self.min_similarity)
 

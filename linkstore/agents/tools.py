@@ -27,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 
-from linkstore.agents import document_tools, link_tools, match_tool
+from linkstore.agents import match_tool, store_tools
 from linkstore.agents.tool_answers import ToolAnswer, ToolLimits, ToolScope
 from linkstore.core.arguments import read_docstring, require, require_list
 from linkstore.core.calls import Operation, arun, run
@@ -63,7 +63,7 @@ def graph_tools(
     """Make tools with which an agent searches a store and follows its links.
 
     They are ``search``, ``follow`` and ``read``, with a schema also ``match`` and ``schema``, and by name
-    ``path``, ``similar``, ``links`` and ``sources``, sync and async. Each returns text for the model, and the
+    ``path``, sync and async. Each returns text for the model, and the
     same as a JSON object in the ``artifact`` of its message. None of them writes.
 
     A mistake of the model, such as an unknown id or kind of link, or too many hops, comes back as text that
@@ -131,8 +131,7 @@ _NAMED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("ids", "document", "document_id", "documents", "name", "names"), "id"),
     **dict.fromkeys(("kind", "relation", "relations", "link", "links"), "kinds"),
     "type": "result_type",
-    "filter": "where",
-    "branch": "branches",
+    "cypher": "query",
     "from": "start",
     "to": "end",
 }
@@ -141,15 +140,12 @@ _NOTHING: Final = ("", "null", "None", "none")
 _JSON: Final = ('["', "[{", '{"', "[]", "{}")
 """How a list or an object begins that stands in a string."""
 _READING: Final[Mapping[str, Callable[..., Operation[ToolAnswer]]]] = {
-    "search": document_tools.search,
+    "search": store_tools.search,
     "match": match_tool.match,
-    "follow": link_tools.follow,
-    "read": document_tools.read,
-    "schema": link_tools.schema,
-    "path": link_tools.path,
-    "similar": document_tools.similar,
-    "links": link_tools.links,
-    "sources": link_tools.sources,
+    "follow": store_tools.follow,
+    "read": store_tools.read,
+    "schema": store_tools.schema,
+    "path": store_tools.path,
 }
 _PLAIN: Final = ("search", "follow", "read")
 _TYPED: Final = (*_PLAIN, "match", "schema")
@@ -227,14 +223,12 @@ def make_specs(
     words |= {
         "results": limits.results,
         "text": f"{limits.text:,}",
-        "most_links": limits.links,
-        "most_named": link_tools.MOST_NAMED,
+        "most_named": store_tools.MOST_NAMED,
         "subject": f"Its subject: {about.strip().rstrip('.')}. " if about.strip() else "",
         "store": described.text[:MAX_DESCRIBED],
     }
     changes: dict[str, dict[str, tuple[Any, Any] | None]] = {
         "search": _change_search(schema),
-        "match": {**described.change_arguments()},
     }
     for name, operation in _READING.items():
         if name in chosen:
@@ -245,7 +239,7 @@ def make_writing_specs(scope: ToolScope) -> Iterator[ToolSpec]:
     """Yield two more tools, which write: ``add`` and ``delete``."""
     schema = scope.store.schema.get()
     words = {"rules": f" {schema.describe()}" if schema else ""}
-    for operation in (document_tools.add, document_tools.delete):
+    for operation in (store_tools.add, store_tools.delete):
         yield make_spec(operation, scope, words, writes=True)
 
 

@@ -21,7 +21,7 @@ from linkstore.agents.model_calls import MOST_CONCURRENT, MalformedOutput, Outpu
 from linkstore.context.compiled import frame_parts
 from linkstore.core.calls import Operation, arun, run, split_batches
 from linkstore.core.text import fold, split_sentences, tokenize
-from linkstore.errors import ExtractionError, LinkError
+from linkstore.errors import LinkError
 from linkstore.extract.names import NameNormalizer, normalize_name
 from linkstore.strategies.resolver import compare_names, list_keys
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from linkstore.store.schema import Schema
 
 NAME_KIND: Final = "name"
-CONFIDENCE_KEY: Final = "confidence"
-"""The key in the data of a link for how sure the model is, from 0 to 1."""
 MOST_PROPOSED: Final = 20
 """Nodes, and relations, of one text."""
 _TEXTS_AT_ONCE: Final = 32
@@ -54,7 +52,6 @@ class ProposedNode(BaseModel):
     aliases: list[str] = Field(
         default_factory=list, max_length=3, description="Other spellings of its name in the text; often none."
     )
-    confidence: float = Field(default=1.0, ge=0, le=1, description="How sure you are, from 0 to 1.")
 
 
 class ProposedRelation(BaseModel):
@@ -64,7 +61,6 @@ class ProposedRelation(BaseModel):
     kind: str = Field(description="Its kind.")
     target: str = Field(max_length=120, description="The name of the node that it leads to.")
     quote: str = Field(default="", max_length=400, description="The words of the text that state it.")
-    confidence: float = Field(default=1.0, ge=0, le=1, description="How sure you are, from 0 to 1.")
 
 
 class ProposedGraph(BaseModel):
@@ -139,26 +135,19 @@ class _Node:
 
     type: str
     name: str
-    confidence: float
     spellings: dict[str, None] = field(default_factory=dict)
     sentences: dict[str, None] = field(default_factory=dict)
     sources: dict[str, None] = field(default_factory=dict)
     relations: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-
-    def relate(self, kind: str, end: str, data: dict[str, Any]) -> None:
-        """Take over a relation, if none is known of which the model is as sure."""
-        before = self.relations.get((kind, end))
-        if before is None or before[CONFIDENCE_KEY] < data[CONFIDENCE_KEY]:
-            self.relations[kind, end] = data
 
 
 class TypedGraphExtractor:
     """Makes documents of typed nodes, with typed links, from texts.
 
     A node is a document with the id ``Type/name``, the name normalized, and the sentences that name it as its
-    text. Its metadata has ``name``, ``aliases``, the ids of the texts as ``sources``, and ``confidence``; the
-    data of a link have ``confidence``, ``quote`` and ``source``. The model is asked once for each text, and
-    once more where its output is malformed. A relation that the schema has in the other direction alone is
+    text. Its metadata has ``name``, ``aliases``, and the ids of the texts as ``sources``; the data of a link
+    have ``quote`` and ``source``. The model is asked once for each text, and once more where its output is
+    malformed. A relation that the schema has in the other direction alone is
     turned round, and a type in the place of a name stands for the only node of that type.
 
     Args:
@@ -167,13 +156,11 @@ class TypedGraphExtractor:
         aliases: Other names by the name that they stand for, for all texts: ``{"Compound Alpha": ["CA-1"]}``.
         is_same: Says of nodes with names that are alike whether they are one thing, and become one node.
             Default None: they stay apart, and are reported.
-        min_confidence: Proposals of which the model is less sure are rejected; default 0: it is not asked.
         instructions: Further instructions for the model.
         max_concurrency: How many calls may be under way at once; default 8.
 
     Raises:
         ArgumentError: If ``model`` is no chat model.
-        ExtractionError: If ``min_confidence`` is out of range.
     """
 
     def __init__(
@@ -183,19 +170,14 @@ class TypedGraphExtractor:
         *,
         aliases: Mapping[str, Iterable[str]] | None = None,
         is_same: Callable[[PossibleDuplicate], bool] | None = None,
-        min_confidence: float = 0.0,
         instructions: str = "",
         max_concurrency: int = MOST_CONCURRENT,
     ) -> None:
-        if not 0 <= min_confidence <= 1:
-            raise ExtractionError(f"min_confidence must be from 0 to 1, not {min_confidence!r}")
         self._model, self._max_concurrency = OutputModel(model), max_concurrency
         self._choices: dict[str, Sequence[str]] = {"type": sorted(schema.types), "kind": sorted(schema.kinds)}
-        self._choices |= {} if min_confidence else {"confidence": ()}
         self._schema = schema
         self._names = NameNormalizer([NAME_KIND], aliases)
         self._is_same = is_same
-        self._least = min_confidence
         self._instructions = "\n\n".join(
             filter(None, (_INSTRUCTIONS.format(schema=schema.describe()), instructions))
         )
@@ -256,8 +238,7 @@ class TypedGraphExtractor:
                 node.name,
                 *(aliase for aliase in node.aliases if aliase.strip() and _is_in(aliase, text)),
             ]
-            kept = nodes.setdefault(id, _Node(node.type, node.name, node.confidence))
-            kept.confidence = max(kept.confidence, node.confidence)
+            kept = nodes.setdefault(id, _Node(node.type, node.name))
             kept.spellings |= dict.fromkeys(spellings)
             kept.sources[source] = None
             sentences = (
@@ -277,8 +258,7 @@ class TypedGraphExtractor:
                 continue
             start, end = ends
             quote = _find_quote(relation.quote, text)
-            data = {CONFIDENCE_KEY: relation.confidence, "quote": quote, "source": source}
-            nodes[start].relate(relation.kind, end, data)
+            nodes[start].relations.setdefault((relation.kind, end), {"quote": quote, "source": source})
 
     def _find_end(self, name: str, ids: Mapping[str, str], nodes: Mapping[str, _Node]) -> str:
         """Return the node of a text that a name stands for, or its only node of a type; "" without one."""
@@ -303,7 +283,7 @@ class TypedGraphExtractor:
             return "it has no name"
         if not _is_in(node.name, text):
             return "the text does not have this name"
-        return self._find_doubt(node.confidence)
+        return ""
 
     def _find_relation_problem(self, relation: ProposedRelation, text: str, types: Sequence[str]) -> str:
         if relation.kind not in self._schema.kinds:
@@ -315,17 +295,13 @@ class TypedGraphExtractor:
             return f"{relation.kind} does not lead from {start} to {end}"
         if relation.quote and not _find_quote(relation.quote, text):
             return "the text does not have the quoted words"
-        return self._find_doubt(relation.confidence)
-
-    def _find_doubt(self, confidence: float) -> str:
-        return f"a confidence of {confidence:g} is below {self._least:g}" if confidence < self._least else ""
+        return ""
 
     def _make_document(self, id: str, node: _Node) -> Document:
         metadata = {
             "name": node.name,
             "aliases": [spelling for spelling in node.spellings if spelling != node.name],
             "sources": list(node.sources),
-            CONFIDENCE_KEY: node.confidence,
         }
         relations = [(kind, to, data) for (kind, to), data in node.relations.items()]
         text = " ".join(node.sentences) or node.name
@@ -358,7 +334,6 @@ def _join_nodes(nodes: dict[str, _Node], pairs: Iterable[tuple[str, str]]) -> No
         meant = {id: kept if to == gone else to for id, to in meant.items()}
     for id in [id for id in nodes if meant[id] != id]:
         gone_node, kept_node = nodes.pop(id), nodes[meant[id]]
-        kept_node.confidence = max(kept_node.confidence, gone_node.confidence)
         kept_node.spellings |= gone_node.spellings
         kept_node.sentences |= gone_node.sentences
         kept_node.sources |= gone_node.sources
@@ -367,7 +342,7 @@ def _join_nodes(nodes: dict[str, _Node], pairs: Iterable[tuple[str, str]]) -> No
         relations, node.relations = node.relations, {}
         for (kind, end), data in relations.items():
             if meant[end] != id or end == id:
-                node.relate(kind, meant[end], data)
+                node.relations.setdefault((kind, meant[end]), data)
 
 
 def _find_quote(quote: str, text: str) -> str:

@@ -18,7 +18,7 @@ from linkstore.cli.exits import (
     UsageError,
     get_exit_code,
 )
-from linkstore.cli.output import MAX_SHOWN_SECTIONS, complain, note, print_result, show, write_json
+from linkstore.cli.output import MAX_SHOWN_SECTIONS, complain, inform, print_result, show, write_json
 from linkstore.cli.query import check_question, show_results
 from linkstore.cli.stores import open_backend, open_core_store, open_store
 from linkstore.core.display import format_count
@@ -26,7 +26,7 @@ from linkstore.errors import AgentError, StoreNotFoundError
 
 if TYPE_CHECKING:
     from linkstore.agents.answers import Answer
-    from linkstore.agents.fact_index import FactSummary
+    from linkstore.agents.facts import FactSummary
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
 
@@ -99,13 +99,13 @@ def ask(
     """
     check_question(text)
     if model is None:
-        note(_NO_MODEL)
+        inform(_NO_MODEL)
         with open_core_store(store) as opened_store:
             _show_passages(text, opened_store)
         raise typer.Exit(USAGE)
+    from linkstore.agents.answers import Budget
     from linkstore.agents.chat_models import chat_model
     from linkstore.agents.reader import graph_reader
-    from linkstore.agents.state import Budget
 
     chosen = chat_model(
         model,
@@ -131,7 +131,7 @@ def ask(
             complain(error.message if isinstance(error, AgentError) else "stopped")
             if answers and answers[-1].statements:
                 _show_answer(answers[-1])
-            note(_FOUND)
+            inform(_FOUND)
             _show_passages(text, opened_store)
             raise typer.Exit(get_exit_code(error)) from error
         answer = answers[-1]
@@ -141,11 +141,11 @@ def ask(
         else:
             _show_answer(answer)
             if answer.outcome != "answered":
-                note(_FOUND)
+                inform(_FOUND)
                 _show_passages(text, opened_store)
     calls, sent = format_count(answer.steps, "call"), format_count(answer.prompt_tokens, "token")
     spent = f"{calls}, {sent} sent and {answer.output_tokens:,} received"
-    note(spent if cost is None else f"{spent}, cost {cost:.4f}")
+    inform(spent if cost is None else f"{spent}, cost {cost:.4f}")
     if answer.outcome != "answered":
         raise typer.Exit(NOT_ANSWERED)
 
@@ -175,9 +175,9 @@ def _show_answer(answer: Answer) -> None:
     if not answer.statements:
         show(answer.text)
     if answer.outcome == "partly":
-        note("the sources have only a part of the answer")
+        inform("the sources have only a part of the answer")
     if answer.stopped:
-        note(f"the budget of {answer.stopped} was used up; this is what was found until then")
+        inform(f"the budget of {answer.stopped} was used up; this is what was found until then")
     if numbers:
         show("")
     for citation in answer.citations:
@@ -186,7 +186,7 @@ def _show_answer(answer: Answer) -> None:
 
 def _make_fields(answer: Answer, cost: float | None) -> dict[str, Any]:
     fields = {**asdict(answer), "answer": answer.text, "cost": cost}
-    return {name: fields[name] for name in fields if name not in {"ways", "reading"}}
+    return {name: fields[name] for name in fields if name != "reading"}
 
 
 MAX_SHOWN_FAILURES = 10
@@ -219,7 +219,7 @@ def facts(
         dry_run: Count the calls and tokens that it would cost, and write nothing.
     """
     from linkstore.agents.chat_models import chat_model
-    from linkstore.agents.fact_index import ModelExtractor, index_facts
+    from linkstore.agents.facts import ModelExtractor, index_facts
     from linkstore.store.linkstore import LinkStore
 
     if model is None:
@@ -239,7 +239,7 @@ def facts(
         try:
             summary = index_facts(opened_store, extractor, facts=opened_facts, dry_run=dry_run)
         except KeyboardInterrupt as error:
-            note("stopped; run the same command again to go on")
+            inform("stopped; run the same command again to go on")
             raise typer.Exit(get_exit_code(error)) from error
     print_result(summary, _show_fact_summary, json=json)
     if summary.failed:
@@ -257,6 +257,6 @@ def _show_fact_summary(summary: FactSummary) -> None:
     if summary.doubtful:
         show(f"left out  {format_count(summary.doubtful, 'fact')} with names or numbers that the chunk lacks")
     for failed in summary.failed[:MAX_SHOWN_FAILURES]:
-        note(f"failed: {failed.chunk}: {failed.reason}")
+        inform(f"failed: {failed.chunk}: {failed.reason}")
     if len(summary.failed) > MAX_SHOWN_FAILURES:
-        note(f"and {len(summary.failed) - MAX_SHOWN_FAILURES:,} more; run the command again to retry them")
+        inform(f"and {len(summary.failed) - MAX_SHOWN_FAILURES:,} more; run the command again to retry them")

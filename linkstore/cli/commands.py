@@ -27,7 +27,7 @@ from typer.core import TyperGroup
 
 from linkstore._version import __version__
 from linkstore.cli.exits import UsageError, end_at_once, end_with_reader, get_exit_code, raise_signals
-from linkstore.cli.output import complain, note, prepare_streams, quiet
+from linkstore.cli.output import complain, inform, prepare_streams, quiet
 from linkstore.cli.stores import find_store
 from linkstore.core.arguments import ArgumentText, read_docstring
 from linkstore.core.display import escape_unprintable
@@ -82,7 +82,7 @@ def add_command(app: typer.Typer, name: str, function: Callable[..., None], exam
             try:
                 function(**values)
             except KeyboardInterrupt as error:
-                note("stopped")
+                inform("stopped")
                 raise typer.Exit(get_exit_code(error)) from error
 
     run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -131,7 +131,7 @@ def _set_output(
         else:
             # A reader's steps take long; whoever waits at a terminal sees them.
             for name in ("linkstore.index", *(["linkstore.reader"] if sys.stderr.isatty() else [])):
-                stack.enter_context(_attach_handler(_NoteHandler(), name=name))
+                stack.enter_context(_attach_handler(_StatusHandler(), name=name))
         if log_file is not None:
             try:
                 handler = logging.FileHandler(log_file, encoding="utf-8", errors="backslashreplace")
@@ -158,12 +158,12 @@ def _attach_handler(
         handler.close()
 
 
-class _NoteHandler(logging.Handler):
-    """A handler that shows log messages as notes; a quiet command shows warnings only."""
+class _StatusHandler(logging.Handler):
+    """A handler that shows log messages as status lines; a quiet command shows warnings only."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a message."""
-        say = note if record.levelno < logging.WARNING else complain
+        say = inform if record.levelno < logging.WARNING else complain
         say(self.format(record))
 
 
@@ -208,13 +208,18 @@ example."""
 COMMANDS: Final = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 _MEANT: Final = {
     "add": "index",
+    "chat": "ask",
     "check": "doctor",
     "crawl": "index",
     "fetch": "embeddings fetch",
     "find": "query",
+    "info": "doctor",
     "ingest": "index",
+    "init": "index",
     "install": "mcp --install",
     "list": "doctor",
+    "ls": "doctor",
+    "map": "serve",
     "remove": "delete",
     "repair": "doctor --repair",
     "rm": "delete",
@@ -244,6 +249,15 @@ class _CommandGroup(TyperGroup):
             ]
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            message = getattr(error, "message", None)  # of click, or of the copy that Typer has
+            if isinstance(message, str) and message.startswith("Got unexpected extra argument"):
+                vars(error)["message"] = f"{message}; quote a name with spaces, and name a store by --store"
+            raise
 
 
 def make_application(names: Iterable[str] = COMMANDS) -> typer.Typer:

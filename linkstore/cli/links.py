@@ -15,7 +15,7 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_indexed_page, note, print_result, show, write_json
+from linkstore.cli.output import get_indexed_page, inform, print_result, show, write_json
 from linkstore.cli.sources import choose_extractors
 from linkstore.cli.stores import open_core_store, refuse_options
 from linkstore.core.display import (
@@ -82,6 +82,14 @@ def find_documents(store: CoreStore, name: str, *, by_ending: bool = False) -> l
         advice = f"did you mean {near[0]}?" if near else "find what there is with: linkstore query TEXT"
         raise LinkStoreError(f"no document has the id or URL {name!r}; {advice}")
     return documents
+
+
+def list_page_ids(store: CoreStore, name: str) -> list[str]:
+    """Return the ids of a page's documents, or of those of a fragment: see :func:`find_documents`."""
+    documents = find_documents(store, name, by_ending=True)
+    page = get_indexed_page(documents[0])
+    whole = () if "#" in name else store.pages.ids(None, [page]).get(page, ())
+    return list(whole) or [document.id or "" for document in documents]
 
 
 def list_spellings(name: str) -> list[str]:
@@ -169,9 +177,9 @@ def show_broken(store: CoreStore, *, json: bool) -> None:
                 label = f" “{link['label']}”" if link["label"] else ""
                 show(f"  {make_readable(link['tag'])}{label}")
     if not missing:
-        note("all links within the indexed sites lead to a page")
+        inform("all links within the indexed sites lead to a page")
     if external:
-        note(f"links to other sites: {external:,}, not looked at")
+        inform(f"links to other sites: {external:,}, not looked at")
 
 
 def _find_broken(store: CoreStore, missing: frozenset[str]) -> Iterator[dict[str, Any]]:
@@ -192,6 +200,7 @@ def links(
     suggest: bool = False,
     k: Annotated[int | None, typer.Option("-k", min=1, max=100_000)] = None,
     apply: bool = False,
+    dismiss: list[str] | None = None,
     relink: bool = False,
     extractors: Annotated[list[str] | None, typer.Option("--links")] = None,
     json: JsonOption = False,
@@ -211,6 +220,8 @@ def links(
         k: With --suggest: maximum number of links; default 20.
         apply: With --suggest: write them as links of the kind 'suggested', which a search follows only by
             name.
+        dismiss (NUMBER): With --suggest: never suggest this one of the list again; repeatable. 'none'
+            forgets all that was dismissed.
         relink: Link all documents by the names in their texts instead.
         extractors (NAMES): With --relink: link extractors; default mention,entity.
     """
@@ -219,7 +230,7 @@ def links(
             "give the id of a document or the URL of a page, or one of --broken, --suggest and --relink"
         )
     if not suggest:
-        refuse_options("goes with --suggest only", apply=apply, k=k)
+        refuse_options("goes with --suggest only", apply=apply, dismiss=dismiss, k=k)
     if not relink:
         refuse_options("goes with --relink only", links=extractors)
     with open_core_store(store) as opened_store:
@@ -227,6 +238,7 @@ def links(
             if broken:
                 show_broken(opened_store, json=json)
             elif suggest:
+                _dismiss(opened_store, k or DEFAULT_SUGGESTED, dismiss or ())
                 _suggest(opened_store, k or DEFAULT_SUGGESTED, apply=apply, json=json)
             else:
                 _relink(opened_store, extractors, json=json)
@@ -283,6 +295,24 @@ def _format_ids(ids: Sequence[str], *, more: bool) -> str:
     return (", ".join(ids[:MAX_SHOWN_ENDS]) or "nothing here") + (f" and {rest:,} more" if rest > 0 else "")
 
 
+def _dismiss(store: CoreStore, k: int, numbers: Sequence[str]) -> None:
+    """Have the suggestions with these numbers in the list not suggested again."""
+    if list(numbers) == ["none"]:
+        store.links.dismiss(None)
+        return
+    listed = dict(enumerate(store.links.suggest(k) if numbers else (), start=1))
+    unknown = [number for number in numbers if not number.isdecimal() or int(number) not in listed]
+    if unknown:
+        raise UsageError(f"--dismiss takes numbers of the list, 1 to {len(listed)}, not {', '.join(unknown)}")
+    chosen = [listed[int(number)] for number in numbers]
+    if chosen:
+        store.links.dismiss(chosen)
+    for suggestion in chosen:
+        inform(
+            f"dismissed: {make_readable(suggestion.source_page)} → {make_readable(suggestion.target_page)}"
+        )
+
+
 def _suggest(store: CoreStore, k: int, *, apply: bool, json: bool) -> None:
     """Print links that may be missing, and write them if wanted."""
     suggestions = store.links.suggest(k)
@@ -300,9 +330,9 @@ def _suggest(store: CoreStore, k: int, *, apply: bool, json: bool) -> None:
             )
             show(f"     {why}: {suggestion.passage}")
     if not suggestions:
-        note("no link seems to be missing: no page names another without a link, and none are near")
+        inform("no link seems to be missing: no page names another without a link, and none are near")
     if apply:
-        note(f"wrote {format_count(len(suggestions), 'link')} in {format_count(changed, 'document')}")
+        inform(f"wrote {format_count(len(suggestions), 'link')} in {format_count(changed, 'document')}")
 
 
 def _relink(store: CoreStore, names: Sequence[str] | None, *, json: bool) -> None:

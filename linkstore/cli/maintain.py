@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +12,10 @@ import typer
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import ALARM_FOUND, DAMAGED, UsageError
 from linkstore.cli.links import find_documents, list_spellings
-from linkstore.cli.output import get_indexed_page, note, print_result, show, write_json
+from linkstore.cli.output import get_indexed_page, inform, print_result, show, write_json
 from linkstore.cli.sources import recognize_kind
 from linkstore.cli.stores import open_core_store, open_store, refuse_options, split_names
-from linkstore.core.display import format_count
+from linkstore.core.display import format_count, make_readable
 from linkstore.core.text import escape_surrogates, is_unicode
 from linkstore.errors import LinkStoreError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from linkstore.ingest.source import Source
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
+    from linkstore.store.pages import IndexRun
 
 
 def delete(
@@ -52,13 +54,13 @@ def delete(
             opened_store.compact()
     if whole or single:
         count = removed + len(single)
-        note(
+        inform(
             f"deleted {format_count(len(whole), 'page')}, {format_count(count, 'document')}; "
             "the next index restores what the"
             " source still has"
         )
     if erase:
-        note("no trace of deleted documents is left in the files")
+        inform("no trace of deleted documents is left in the files")
 
 
 def _find_targets(
@@ -118,6 +120,8 @@ def doctor(
     encoding: str | None = None,
     max_bytes: Annotated[int | None, typer.Option(min=1)] = None,
     strict: bool = False,
+    since: str | None = None,
+    evidence: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
     json: JsonOption = False,
 ) -> None:
     """Count and check what a store holds, and say what needs attention.
@@ -127,7 +131,9 @@ def doctor(
     and of bundles of the Open Knowledge Format invalid fields, dead links, orphans and stale pages. The exit
     code is 10 if there is an alarm, with --strict also if there is a note. Writes nothing.
 
-    With --verify, only compares all derived data with the documents; the exit code is 5 if they do not match.
+    With --since, only lists the pages that runs of index added, updated and removed. With --evidence, only
+    holds what query --evidence wrote against the store. With --verify, only compares all derived data with
+    the documents; the exit code is 5 if they do not match.
 
     Args:
         verify: Compare all derived data, such as indexes, with the documents instead.
@@ -139,7 +145,20 @@ def doctor(
         encoding (NAME): The sources were indexed with this --encoding.
         max_bytes (N): The sources were indexed with this --max-bytes.
         strict: End with exit code 10 also if there are only notes, as for continuous integration.
+        since (TIME): List what runs of index changed from this time on instead: a date, a time, or 'last'
+            for the last run that changed something.
+        evidence (FILE): Check instead whether the store still has these passages; the exit code is 10 if not.
     """
+    if since is not None or evidence is not None:
+        others = {"verify": verify, "repair": repair, "source": source, "names": names, "strict": strict}
+        only = {"since": since} if evidence is not None else {}
+        refuse_options("does not go with --since or --evidence", **others, **only)
+        with open_core_store(store) as opened_store:
+            if since is not None:
+                print_result(_find_runs(opened_store, since), _show_runs, json=json)
+            elif evidence is not None:
+                _check_evidence(opened_store, evidence, json=json)
+        return
     if verify or repair:
         asked: dict[str, object] = {"source": source, "names": names, "strict": strict}
         how = {"trust_claims": trust_claims, "encoding": encoding, "max_bytes": max_bytes}
@@ -160,6 +179,52 @@ def doctor(
         checkup = examine(opened_store, sources=sources, names=kinds)
     print_result(checkup, _show_checkup, json=json)
     if not checkup.healthy or (strict and checkup.findings):
+        raise typer.Exit(ALARM_FOUND)
+
+
+def _find_runs(store: CoreStore, since: str) -> list[IndexRun]:
+    """Return the runs since a time, as it was typed."""
+    if since == "last":
+        return store.pages.changes()[-1:]
+    try:
+        return store.pages.changes(datetime.fromisoformat(since).astimezone())
+    except (ValueError, OverflowError, OSError) as error:
+        raise UsageError(
+            f"--since takes a date or time such as 2026-11-30, or 'last', not {since!r}"
+        ) from error
+
+
+def _show_runs(runs: Sequence[IndexRun]) -> None:
+    for run in runs:
+        show(f"{run.at.astimezone():%Y-%m-%d %H:%M}  {make_readable(run.source)}", "bold cyan")
+        for name, pages in (("added", run.added), ("updated", run.updated), ("removed", run.removed)):
+            for page in pages:
+                show(f"  {name:<9}{make_readable(page)}")
+        if run.more:
+            show(f"  and {format_count(run.more, 'further page')}")
+    if not runs:
+        inform("no run of index has changed anything since then")
+
+
+def _check_evidence(store: CoreStore, file: Path, *, json: bool) -> None:
+    """Say which passages of a file the store still has, and end with exit code 10 if it lacks any."""
+    import orjson
+
+    from linkstore.evaluate.evidence import HOLDING, check_evidence
+
+    try:
+        evidence = orjson.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--evidence {file}: {error}") from error
+    checked = check_evidence(store, evidence)
+    if json:
+        write_json(checked)
+    else:
+        for passage in checked:
+            moved = f" to {make_readable(passage.now)}" if passage.verdict == "moved" and passage.now else ""
+            style = None if passage.verdict in HOLDING else "bold red"
+            show(f"{passage.verdict:<10}{make_readable(passage.id)}{moved}", style)
+    if any(passage.verdict not in HOLDING for passage in checked):
         raise typer.Exit(ALARM_FOUND)
 
 

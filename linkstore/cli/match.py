@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.links import find_documents
-from linkstore.cli.output import note, show, write_json
+from linkstore.cli.output import inform, show, write_json
 from linkstore.cli.stores import open_core_store, parse_json_option
 from linkstore.core.display import format_count, get_title
 
@@ -45,7 +45,8 @@ def match(
     Args:
         start (START): The id or a name of a document.
         steps (STEP...): Kinds of links to follow, in order.
-        query (JSON): A whole query instead of START and STEPs, such as one with several branches.
+        query (QUERY): A whole query instead of START and STEPs: in Cypher, such as
+            "MATCH (s:Ship)-[:FLIES]->({name: 'Malvania'}) RETURN s", or as JSON.
         to (NAME): Print the shortest paths from START to this document instead.
         impact: Print what depends on START instead: what links to it, which links would lead nowhere
             without it, and which documents nothing else leads to.
@@ -68,7 +69,7 @@ def match(
             paths = opened_store.links.paths(start or "", to, k or DEFAULT_PATHS, filter=condition)
             _show_paths(paths, json=json)
         else:
-            asked = parse_json_option(query, "--query") or {
+            asked = _parse_query(query) or {
                 "branches": [{"start": start, "path": steps or []}],
                 "result_type": result_type,
                 "where": parse_json_option(where, "--where"),
@@ -82,18 +83,27 @@ def match(
             _show_answer(answer, json=json)
 
 
+def _parse_query(query: str | None) -> dict[str, Any] | None:
+    """Return a query in Cypher or JSON as plain JSON."""
+    if query is None or not query.lstrip().upper().startswith("MATCH"):
+        return parse_json_option(query, "--query")
+    from linkstore.core.cypher_query import parse_cypher
+
+    return parse_cypher(query).to_dict()
+
+
 def _show_answer(answer: GraphAnswer, *, json: bool) -> None:
     if json:
         write_json(answer)
         return
     for line, style in _list_lines(answer):
         show(line, style)
-    note(f"no results: {answer.reason}" if answer.reason else format_count(answer.total, "result"))
+    inform(f"no results: {answer.reason}" if answer.reason else format_count(answer.total, "result"))
     for name, id in answer.starts.items():
         if name != id:
-            note(f"{name!r} is {id}")
+            inform(f"{name!r} is {id}")
     for limit in answer.limits:
-        note(f"not complete: {limit}")
+        inform(f"not complete: {limit}")
 
 
 def _list_lines(answer: GraphAnswer) -> Iterator[tuple[str, str | None]]:
@@ -113,14 +123,14 @@ def _show_paths(paths: ShortestPaths, *, json: bool) -> None:
     for chain, length in zip(paths.chains, paths.lengths, strict=True):
         show(f"{length:.3g}  {chain}")
     if not paths.chains:
-        note(f"no path from {paths.start} to {paths.end}")
+        inform(f"no path from {paths.start} to {paths.end}")
     for limit in paths.limits:
-        note(f"not complete: {limit}")
+        inform(f"not complete: {limit}")
 
 
 def _show_impact(store: CoreStore, name: str, *, json: bool) -> None:
     from linkstore.core.calls import call_plan, run
-    from linkstore.strategies.impact import find_impact
+    from linkstore.strategies.neighbours import find_impact
 
     by_name = store.find(name).document
     documents = [by_name] if by_name else find_documents(store, name, by_ending=True)

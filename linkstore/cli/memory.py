@@ -11,7 +11,7 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
-from linkstore.cli.output import get_stdout, hit_to_dict, note, print_result, show_hits, write_json
+from linkstore.cli.output import get_stdout, hit_to_dict, inform, print_result, show_hits, write_json
 from linkstore.cli.query import check_question
 from linkstore.cli.stores import open_store, refuse_options
 from linkstore.core.display import escape_unprintable, format_count
@@ -99,7 +99,7 @@ def _show_sessions(rows: Sequence[Mapping[str, str | None]]) -> None:
         of = "".join(f"  {name} {row[name]}" for name in ("user", "agent") if row[name] is not None)
         get_stdout().print(escape_unprintable(f"{row['session']}{of}"))
     if not rows:
-        note("no session: no turn is stored")
+        inform("no session: no turn is stored")
 
 
 def _recall(
@@ -119,7 +119,7 @@ def _recall(
     else:
         _show_recall(recalled)
     if recalled.reason is not None:
-        note(f"nothing recalled: {recalled.reason}")
+        inform(f"nothing recalled: {recalled.reason}")
 
 
 def _forget(
@@ -145,7 +145,7 @@ def _forget(
     if json:
         write_json({"turns": dict(gone.turns), "notes": list(gone.notes)})
     also = f" and {format_count(len(gone.notes), 'note')}" if gone.notes else ""
-    note(f"{'would forget' if preview else 'forgot'} {format_count(len(gone), 'turn')}{also}")
+    inform(f"{'would forget' if preview else 'forgot'} {format_count(len(gone), 'turn')}{also}")
 
 
 def _parse_moment(option: str, text: str) -> datetime:

@@ -49,7 +49,7 @@ _PLAIN_SIGNS: Final = {
 """Replacements for our own signs on terminals that lack them."""
 _PLAIN_HANDLER: Final = "linkstore.plain"
 quiet: Final = ContextVar("quiet", default=False)
-"""Whether notes are left out; errors never are."""
+"""Whether status lines are left out; errors never are."""
 
 
 def prepare_streams() -> None:
@@ -81,7 +81,7 @@ def get_stdout() -> Console:
 
 
 def get_stderr() -> Console:
-    """Return the console for notes and errors."""
+    """Return the console for status lines and errors."""
     return _make_console(sys.stderr, stderr=True)
 
 
@@ -114,14 +114,14 @@ def _make_dict(value: Any) -> dict[str, Any]:
     return made
 
 
-def note(message: str) -> None:
-    """Write a message to stderr, in one line, which a terminal breaks at words."""
+def inform(message: str) -> None:
+    """Write a status line to stderr, which a terminal breaks at words."""
     if not quiet.get():
         complain(message)
 
 
 def complain(message: str) -> None:
-    """Report an error, as :func:`note` does, even with ``--quiet``."""
+    """Report an error, as :func:`inform` does, even with ``--quiet``."""
     line = escape_unprintable(" ".join(message.split()))
     if sys.stderr.isatty():
         get_stderr().print(line)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from linkstore.cli.commands import EmbeddingOption, JsonOption, StoreOption, TextArgument
 from linkstore.cli.exits import UsageError
+from linkstore.cli.links import list_page_ids
 from linkstore.cli.output import (
     MAX_SHOWN_SECTIONS,
     get_stderr,
     hit_to_dict,
-    note,
+    inform,
     show,
     show_explanation,
     show_hits,
@@ -52,6 +54,8 @@ def query(
     filter: str | None = None,
     link_filter: str | None = None,
     min_similarity: Annotated[float | None, typer.Option(min=-1, max=1)] = None,
+    near: list[str] | None = None,
+    evidence: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
     explain: bool = False,
     chunks: bool = False,
     json: JsonOption = False,
@@ -71,6 +75,8 @@ def query(
         filter (JSON): Filter on metadata, for the whole search.
         link_filter (JSON): Filter on the data of links that are followed.
         min_similarity: Minimum similarity to start from; default that of the store, -1 for none.
+        near (PAGE): Follow links from this page too, by its URL or the end of it; repeatable.
+        evidence (FILE): Also write the hits to FILE as JSON, with hashes, which doctor --evidence checks.
         explain: Also print what was left out, and why.
         chunks: Print each hit separately instead of by page.
     """
@@ -88,14 +94,23 @@ def query(
     links = parse_json_option(link_filter, "--link-filter")
     if not (chunks or json):
         chosen = replace(chosen, per_page=MAX_SHOWN_SECTIONS)
+    if near and strategy == "similarity":
+        raise UsageError("--near does not apply to similarity, which follows no links")
     with open_core_store(store, embedding=embedding) as opened_store:
-        hits = opened_store.search(text, strategy=chosen, filter=condition, link_filter=links)
+        roots = [id for name in near or () for id in list_page_ids(opened_store, name)]
+        hits = opened_store.search(
+            text, strategy=chosen, filter=condition, link_filter=links, initial_roots=roots
+        )
         if not hits and condition:
             from linkstore.core.calls import run
             from linkstore.store.misspellings import describe_unmet_values
 
             if advice := run(describe_unmet_values(opened_store.backend, condition)):
                 hits = replace(hits, reason=f"{hits.reason}; {advice}")
+    if evidence is not None:
+        import orjson
+
+        evidence.write_bytes(orjson.dumps(hits.to_evidence(), option=orjson.OPT_INDENT_2))
     show_results(hits, text, chunks=chunks, json=json)
     if explain:
         show_explanation(hits, to_stderr=json)
@@ -142,11 +157,11 @@ def show_results(hits: Hits, text: str, *, chunks: bool = False, json: bool = Fa
     elif hits:
         show_pages(hits, text)
     if not hits:
-        note(f"no hit: {hits.reason}")
+        inform(f"no hit: {hits.reason}")
     elif hits.doubt or not json:
         brought = len(hits.brought_by_links)
         by_links = f"; {brought:,} of {len(hits):,} were found only by links" if brought else ""
-        note(f"{hits.match}{by_links}")
+        inform(f"{hits.match}{by_links}")
 
 
 def check_question(text: str) -> None:
@@ -208,7 +223,7 @@ def context(
         for line in compiled.text.split("\n"):
             show(line)
     if not compiled.items:
-        note(f"the context is empty: {compiled.reason}")
+        inform(f"the context is empty: {compiled.reason}")
     if explain:
         for line in compiled.explain().split("\n"):
             get_stderr().print(escape_unprintable(line))

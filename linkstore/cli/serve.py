@@ -16,7 +16,7 @@ import typer
 
 from linkstore.cli.commands import EmbeddingOption, StoreOption
 from linkstore.cli.exits import SOURCE_INCOMPLETE, UsageError
-from linkstore.cli.output import note
+from linkstore.cli.output import inform
 from linkstore.cli.stores import (
     DEFAULT_STORE,
     find_store,
@@ -138,9 +138,9 @@ def serve(
         app = make_app(views, chosen, list_allowed_hosts(host, number, allow_host or ()), endpoint)
         where = (allow_host or [f"{host}:{number}"])[0]
         address = f"http://{where}/#token={quote(chosen, safe='')}"
-        note(f"open {address} (Ctrl-C ends it)")
+        inform(f"open {address} (Ctrl-C ends it)")
         if mcp:
-            note(f"MCP clients: http://{where}/mcp, with the same token")
+            inform(f"MCP clients: http://{where}/mcp, with the same token")
         if not no_browser:
             webbrowser.open(address)
         run_server(app, listening, HttpLimits(answer=_SECONDS))
@@ -182,8 +182,8 @@ def mcp(
         token: With --http: the bearer token that clients must send; default a new one, shown on stderr.
         allow_host (HOST): With --http: a further allowed value of the header Host; repeatable.
         about: What the store is about; models read it. NAME=TEXT is for one of several; repeatable.
-        tool (NAME): A tool to offer: search, match, follow, read, schema, path, similar, links or sources;
-            repeatable; default search, follow and read, with a schema also match and schema.
+        tool (NAME): A tool to offer: search, match, follow, read, schema or path; repeatable; default
+            search, follow and read, with a schema also match and schema.
         filter (JSON): Filter on metadata; clients see only documents that pass. NAME=JSON is for one of
             several stores; repeatable.
         write: Let clients add and delete documents; for one store.
@@ -241,7 +241,7 @@ def mcp(
         with _open_port(host, port) as listening:
             if token is None:
                 token = secrets.token_urlsafe(32)
-                note(f"token: {token}")
+                inform(f"token: {token}")
             log_to_stderr()
             serve_http(serving, listening, token, tuple(allow_host or ()))
 

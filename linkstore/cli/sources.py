@@ -165,7 +165,7 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
             scheme = "http" if local else "https"
             raise UsageError(f"{place} does not exist; for the website, give {scheme}://{place}{local}")
         if not is_there:
-            raise UsageError(f"{place} does not exist; give a URL, or a folder or file of pages")
+            raise UsageError(f"{place} does not exist; {_advise(place)}")
         kinds = "; ".join(f"{kind.title} ({kind.name})" for kind in SOURCE_KINDS)
         raise UsageError(f"{place}: the kind of source is not recognized; give one of: {kinds}")
     if _is_url(place) and kind.name in {"page", "llms"}:
@@ -173,6 +173,19 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
     if not kind.remote and not _is_there(place):
         raise UsageError(f"{place} does not exist; give {kind.title}")
     return kind
+
+
+def _advise(place: str) -> str:
+    """Say what to give in place of something that is neither a path that exists nor a URL of the web."""
+    scheme, _, rest = place.partition("://")
+    path = place.partition("#")[0]
+    if place.endswith(".git") or place.startswith("git@"):
+        return "clone the repository, and give the folder of its pages"
+    if rest:
+        return f"did you mean: {rest if scheme.lower() == 'file' else f'https://{rest}'}"
+    if path and path != place and Path(path).exists():
+        return f"did you mean: {path}"
+    return "give a URL, or a folder or file of pages"
 
 
 def _is_there(place: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from linkstore.cli.exits import UsageError, end_at_once
-from linkstore.cli.output import note
+from linkstore.cli.output import inform
 from linkstore.errors import BackendError, LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def find_store() -> str:
             if is_store(folder / DEFAULT_STORE):
                 if folder == here:
                     break
-                note(f"the store is {folder / DEFAULT_STORE}")
+                inform(f"the store is {folder / DEFAULT_STORE}")
                 return str(folder / DEFAULT_STORE)
     return DEFAULT_STORE
 
@@ -100,7 +100,7 @@ def open_store(
             dimension = manifest.dimension or 1
             chosen = find_encoder(manifest.embedding, dimension, get_embedding, by_words=True)
             if getattr(chosen, "by_words", False):
-                note(
+                inform(
                     f"{place} is searched by words, names and links: its embedding {manifest.embedding!r} was"
                     " not given (LINKSTORE_EMBEDDING)"
                 )

@@ -107,7 +107,7 @@ class Assembly:
             ),
             selection=settings.selection,
             order=settings.order,
-            notes=tuple(self._collect_notes(draft)),
+            notes=tuple(self._collect_remarks(draft)),
             reason=None if draft.pieces else self._explain_empty(draft),
         )
 
@@ -279,24 +279,24 @@ class Assembly:
             return f"needs {cost} tokens{also}, {free} are free"
         return "what was taken is worth more"
 
-    def _collect_notes(self, draft: _Draft) -> Sequence[str]:
+    def _collect_remarks(self, draft: _Draft) -> Sequence[str]:
         """Return what there is to know of the documents taken, of their links, and of the search."""
         taken = draft.pieces.keys()
-        notes = [
+        remarks = [
             f"{name}: {text}"
             for name, texts in sorted(self._around.unresolved.items())
             if name in taken
             for text in texts
         ]
-        notes += [why for name, why in self._candidates.notes.items() if name in taken]
+        remarks += [why for name, why in self._candidates.remarks.items() if name in taken]
         cost = min((item.cost for item in self._by_id.values()), default=0)
         free = self._settings.budget - draft.tokens
         all_taken = all(name in taken for name in self._wanted)
         if self._hits and all_taken and free > cost and len(self._hits) == self._settings.candidates:
-            notes.append(
+            remarks.append(
                 f"{free} tokens are free, and all {len(self._hits)} candidates were taken; raise candidates"
             )
-        return [*notes, *(str(cut) for cut in self._hits.cuts)]
+        return [*remarks, *(str(cut) for cut in self._hits.cuts)]
 
     def _explain_empty(self, draft: _Draft) -> str:
         if not self._wanted:

@@ -178,7 +178,7 @@ class ContextCandidates:
         overlaps: For each document that begins with the end of another, that other.
         requires: For each all that must be taken with it, by what stands for it.
         refused: Those that cannot be taken, because what they require is not known to the end.
-        notes: What is wrong with fields on the strength of each.
+        remarks: What is wrong with fields on the strength of each.
     """
 
     by_id: Mapping[str, Item]
@@ -186,7 +186,7 @@ class ContextCandidates:
     overlaps: Mapping[str, str] = field(default_factory=dict)
     requires: Mapping[str, frozenset[str]] = field(default_factory=dict)
     refused: Collection[str] = ()
-    notes: Mapping[str, str] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
 
 
 def make_candidates(
@@ -214,13 +214,13 @@ def make_candidates(
     by_id |= {id: document for id, document in required.items() if id not in by_id}
     costs = settings.count_costs(list(by_id.values()))
     centrality = around.centrality({*settings.precedence, *settings.requires})
-    notes: dict[str, str] = {}
+    remarks: dict[str, str] = {}
     items: list[Item] = []
     for (id, document), cost in zip(by_id.items(), costs, strict=True):
-        strength, note = settings.decay.judge(
+        strength, remark = settings.decay.judge(
             id, document.metadata, now, centrality.get(id, 0.0), accessed.get(id)
         )
-        notes |= {} if note is None else {id: note}
+        remarks |= {} if remark is None else {id: remark}
         rank = ranks.get(id)
         hit = None if rank is None else hits[rank - 1]
         items.append(
@@ -248,7 +248,7 @@ def make_candidates(
     same, overlaps = find_alike(listed)
     requires, refused = _close_requirements(listed, same, around)
     return ContextCandidates(
-        by_id=listed, same=same, overlaps=overlaps, requires=requires, refused=refused, notes=notes
+        by_id=listed, same=same, overlaps=overlaps, requires=requires, refused=refused, remarks=remarks
     )
 
 

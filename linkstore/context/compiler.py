@@ -165,7 +165,7 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
     def _gather(
         self, question: str, now: datetime | None, precedence: Mapping[str, First] | None
     ) -> Operation[Compiled]:
-        """Search, look around, assemble, and note what was used."""
+        """Search, look around, assemble, and record what was used."""
         settings: CompilerSettings = self
         backend = self.store.backend
         if precedence is not None:
@@ -215,13 +215,13 @@ class ContextCompiler(CompilerSettings, Runnable[str, Compiled]):
 
         compiled = yield from call(assemble, None)
         if settings.touch:
-            yield from self._note_accesses(compiled, moment)
+            yield from self._record_accesses(compiled, moment)
         return compiled
 
-    def _note_accesses(self, compiled: Compiled, moment: datetime) -> Operation[None]:
+    def _record_accesses(self, compiled: Compiled, moment: datetime) -> Operation[None]:
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         fading = self.decay.may_fade
-        self._accesses.note((item.id for item in compiled.items if fading(item.document.metadata)), aware)
+        self._accesses.collect((item.id for item in compiled.items if fading(item.document.metadata)), aware)
         yield from self._accesses.record()
 
     def _search(self, question: str, strategy: Strategy, k: int) -> Operation[Hits]:

@@ -158,8 +158,8 @@ class Accesses:
         self._since = 0.0
         self._lock = Lock()
 
-    def note(self, names: Iterable[str], moment: datetime) -> None:
-        """Note that documents were accessed at this moment."""
+    def collect(self, names: Iterable[str], moment: datetime) -> None:
+        """Collect documents that were accessed at this moment."""
         with self._lock:
             if not self._pending:
                 self._since = time.monotonic()
@@ -187,7 +187,7 @@ class Accesses:
         try:
             yield from call_engine(self._store.backend, self._store.backend.touch(times))
         except StoreReadOnlyError:
-            self.note(pending, now)
+            self.collect(pending, now)
 
 
 def _read_half_life(hours: object) -> timedelta | None:

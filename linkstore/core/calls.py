@@ -19,7 +19,7 @@ from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.errors import CapabilityError
 
 if TYPE_CHECKING:
-    from linkstore.core.plans import EngineOperation, Fetch, Plan
+    from linkstore.core.plans import EngineOperation, Plan
 
 F = TypeVar("F")
 P = ParamSpec("P")
@@ -148,20 +148,6 @@ async def run_until_stopped(work: Callable[Concatenate[Event, P], T], *args: P.a
         stop.set()
         await asyncio.wait([working])
         raise
-
-
-def observe_plan(
-    plan: Plan[T], asked: Callable[[Fetch[Any]], None], told: Callable[[Fetch[Any], Any], None]
-) -> Plan[T]:
-    """Run a plan with a listener: ``asked`` gets each fetch before it is answered, ``told`` each answer."""
-
-    def answer(fetch: Fetch[Any]) -> Plan[Any]:
-        asked(fetch)
-        reply = yield fetch
-        told(fetch, reply)
-        return reply
-
-    return answer_plan(plan, answer)
 
 
 def run(operation: Operation[T]) -> T:

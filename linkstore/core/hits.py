@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from langchain_core.documents import Document
 
+from linkstore.core.arguments import quote_value, require_list
 from linkstore.core.display import escape_html, escape_unprintable, format_link_data
+from linkstore.errors import ArgumentError
 
 if TYPE_CHECKING:
     from linkstore.core.hit_graph import HitGraph
@@ -346,6 +348,46 @@ class Hits(Items[Hit]):
             for document in documents:
                 document.metadata["linkstore"]["doubt"] = self.doubt
         return documents
+
+    def to_evidence(self, quotes: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Return the passages that the hits rest on, so that ``linkstore doctor --evidence`` can check them.
+
+        Args:
+            quotes: Passages of the hits, word for word. Default the whole text of each hit.
+
+        Returns:
+            Of each passage, as plain JSON: the ``id``, ``url`` and ``page`` of its document, its ``start``
+            and ``end`` there in characters, its ``text``, and the ``sha256`` of its UTF-8.
+
+        Raises:
+            ArgumentError: If no hit has one of the quotes.
+        """
+        from hashlib import sha256
+
+        documents = [hit.document for hit in self.hits]
+        passages = [(document, document.page_content) for document in documents]
+        if quotes:
+            require_list("texts", quotes=quotes)
+            having = (
+                next((document for document in documents if quote and quote in document.page_content), None)
+                for quote in quotes
+            )
+            passages = [(document, quote) for document, quote in zip(having, quotes, strict=True) if document]
+        if quotes and len(passages) < len(quotes):
+            quote = next(quote for quote in quotes if quote not in {text for _, text in passages})
+            raise ArgumentError(f"no hit has the passage {quote_value(quote)}; give it word for word")
+        return [
+            {
+                "id": document.id,
+                "url": document.metadata.get("url"),
+                "page": get_page(document),
+                "start": (start := document.page_content.find(text)),
+                "end": start + len(text),
+                "text": text,
+                "sha256": sha256(text.encode(errors="surrogatepass")).hexdigest(),
+            }
+            for document, text in passages
+        ]
 
     def graph(self) -> HitGraph:
         """Return the documents found, the links that led to them, and the links among them."""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import chain, filterfalse
 from typing import Any, Final, TypeVar
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ NAME_COUNTS: Final = 2
 OTHER_NAME_FIELDS: Final = ("name", "label", "alias", "aliases", "names")
 """Metadata fields that hold another name of a document, or a list of names."""
 _NUMBER: Final = re.compile(r"\d{5,20}|(?=\d*[^\W\d])(?=\w*\d\w*\d\w*\d)\w{4,20}")
+_ACCENTS: Final = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 POSTINGS: Final = 20_000
 """Maximum number of documents, in total, in which the words of a question are looked up."""
 MAX_QUESTION_WORDS: Final = 128
@@ -42,8 +44,8 @@ Counts = TypeVar("Counts", float, npt.NDArray[np.float64])
 def extract_terms(text: str) -> tuple[str, ...]:
     """Return the words that lexical search compares, in order: folded, without stop words.
 
-    A possessive 's is dropped and so are apostrophes. ``split_unspaced`` of
-    :mod:`linkstore.core.text` says what becomes of scripts without spaces.
+    A possessive 's is dropped and so are apostrophes and the accents of Latin letters, which people often do
+    not type. ``split_unspaced`` of :mod:`linkstore.core.text` says what becomes of scripts without spaces.
     """
     if not text:  # as most names are
         return ()
@@ -52,7 +54,8 @@ def extract_terms(text: str) -> tuple[str, ...]:
     if "'" in joined:
         words = [word.removesuffix("'s").replace("'", "") if "'" in word else word for word in words]
     if not joined.isascii():
-        words = split_unspaced(words)
+        bare = _ACCENTS.sub("", normalize("NFD", " ".join(words)))
+        words = split_unspaced(normalize("NFC", bare).split(" "))
     if max(map(len, words), default=0) > MAX_WORD_LENGTH:
         words = [word for word in words if len(word) <= MAX_WORD_LENGTH]
     return tuple(words)

@@ -30,7 +30,7 @@ _LETTERS: Final = "".join(
 """For ``str.translate``: ASCII in lower case, with a space for all that stands between words."""
 
 _SENTENCE_END: Final = re.compile(
-    r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b(?:Dr|Mr|Ms|St|cf|vs)\.)(?<!\b(?:Mrs|e\.g|i\.e)\.)(?<!\bProf\.)\s+|\n+"
+    r"(?<=[.!?])(?<!\b[A-Z\u00c0-\u00de\u0410-\u042f]\.)(?<!\b(?:Dr|Mr|Ms|St|cf|vs)\.)(?<!\b(?:Mrs|e\.g|i\.e)\.)(?<!\bProf\.)\s+|\n+"
 )
 """After an initial, a name goes on, and so does a sentence after these short forms."""
 

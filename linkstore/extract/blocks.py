@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -54,6 +54,15 @@ class Block(NamedTuple):
         """Return the places of its anchors and links, the start of the block if they are not known."""
         places = self.places or (0,) * (len(self.anchors) + len(self.links))
         return places[: len(self.anchors)], places[len(self.anchors) :]
+
+    def split_anchors(self, names: Collection[str]) -> tuple[Block, list[str]]:
+        """Return the block without some of its anchors, and these."""
+        of_anchors, of_links = self.place()
+        kept = [pair for pair in zip(self.anchors, of_anchors, strict=True) if pair[0] not in names]
+        block = self._replace(
+            anchors=tuple([anchor for anchor, _ in kept]), places=(*[at for _, at in kept], *of_links)
+        )
+        return block, [anchor for anchor in self.anchors if anchor in names]
 
     def with_at_end(self, anchors: Sequence[str], links: Sequence[Hyperlink] = ()) -> Block:
         """Return the block with further anchors and links, which stand behind its text."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -53,7 +54,7 @@ from linkstore.ingest.source import (
 from linkstore.ingest.suffixes import describe_unread
 from linkstore.ingest.workers import ReadAhead, ReadPage
 from linkstore.store.base import PATIENCE, retry
-from linkstore.store.pages import StorePages
+from linkstore.store.pages import MAX_LISTED, IndexRun, StorePages
 
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
@@ -238,8 +239,21 @@ class _IngestRun:
         self.replaced: dict[str, int] = {}
         self.again: set[str] = set()
         self.renewed: dict[str, str] = {}
+        self.changed: dict[str, list[str]] = {"added": [], "updated": [], "removed": []}
 
     def run(self) -> Summary:
+        """Store changed pages and remove missing ones, and record them, also of a run that ends early."""
+        try:
+            return self._run()
+        finally:
+            count = sum(map(len, self.changed.values()))
+            if count and not self.dry_run:
+                most = MAX_LISTED // len(self.changed)
+                shown = {name: tuple(pages[:most]) for name, pages in self.changed.items()}
+                more = count - sum(map(len, shown.values()))
+                self.store.pages.record(IndexRun(at=datetime.now(UTC), source=self.name, more=more, **shown))
+
+    def _run(self) -> Summary:
         """Store changed pages and remove missing ones, unless most of the source is missing."""
         with closing(self._read_changed()) as changed:
             self._store(changed)
@@ -283,7 +297,9 @@ class _IngestRun:
             _LOG.info("stored %s: %s", page.url, format_count(len(page.documents), "document"))
             if page.digest in self.again:  # it was counted when it was offered first
                 continue
-            self.pages["updated" if self.last.had(page.url) else "added"] += 1
+            done = "updated" if self.last.had(page.url) else "added"
+            self.pages[done] += 1
+            self.changed[done].append(page.url)
             self.chunks += len(page.documents)
             links = chain.from_iterable(document.metadata[LINKS_KEY] for document in page.documents)
             self.written.update(map(itemgetter("kind"), links))
@@ -299,6 +315,7 @@ class _IngestRun:
         self.skipped.update(self.last.keep(gone))
         for batch in () if self.dry_run else split_batches(gone, _CHANGED_AT_ONCE):
             self.upkeep.remove(batch, self.name)
+            self.changed["removed"].extend(batch)
             _LOG.info("removed %s", ", ".join(batch))
         if complete:
             self.written.update(self.upkeep.finish().links)

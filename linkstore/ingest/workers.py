@@ -342,13 +342,14 @@ class _Process(SpawnProcess):
     def _Popen(process_obj: Any) -> Any:  # noqa: N802 - a name of multiprocessing
         with _Process._lock:
             main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
-            masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if os.name == "posix" else None
+            mask = getattr(signal, "pthread_sigmask", None)
+            masked = mask(signal.SIG_BLOCK, {signal.SIGINT}) if mask else None
             try:
                 return SpawnProcess._Popen(process_obj)  # noqa: SLF001
             finally:
                 sys.modules["__main__"] = main
-                if masked is not None:
-                    signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+                if mask:
+                    mask(signal.SIG_SETMASK, masked)
 
 
 class _Context(SpawnContext):

@@ -262,7 +262,7 @@ def make_recall(memory: MemorySettings, asked: RecallRequest) -> Operation[Recal
             why = f"nothing that was found fits into the budget of {asked.budget} tokens beside the question"
             recall = replace(recall, reason=why)
     if memory.touch:
-        yield from _note_accesses(memory, recall, asked.moment)
+        yield from _record_accesses(memory, recall, asked.moment)
     return recall
 
 
@@ -413,13 +413,13 @@ def _is_over(turn: Turn, until: Mapping[str, datetime]) -> bool:
     return turn.id in until and (turn.is_note or sentences >= len(split_sentences(turn.query)))
 
 
-def _note_accesses(memory: MemorySettings, recall: Recall, moment: datetime) -> Operation[None]:
+def _record_accesses(memory: MemorySettings, recall: Recall, moment: datetime) -> Operation[None]:
     """Note the use of the recalled notes and of chunks that may fade."""
     fading = Decay().may_fade
     used: list[list[str]] = [[turn.id for turn in recall.turns if turn.memory is not None]]
     used.append([str(hit.document.id) for hit in recall.chunks if fading(hit.document.metadata)])
     for accesses, ids in zip(memory.accesses, used, strict=False):
-        accesses.note(ids, moment)
+        accesses.collect(ids, moment)
         yield from accesses.record()
 
 

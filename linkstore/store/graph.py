@@ -37,7 +37,7 @@ class GraphMethods(StoreBase):
 
     def match(
         self,
-        query: GraphQuery | Mapping[str, Any],
+        query: GraphQuery | Mapping[str, Any] | str,
         *,
         filter: Filter | None = None,
         max_nodes: int = MAX_NODES,
@@ -46,7 +46,8 @@ class GraphMethods(StoreBase):
         """Answer a query about typed links, exactly: see :class:`~linkstore.core.graph_query.GraphQuery`.
 
         Args:
-            query: The query, or its JSON form.
+            query: The query, its JSON form, or a query in Cypher, of which a part is read; see
+                :mod:`linkstore.core.cypher`.
             filter: Only documents with such metadata exist for the query, on the way too.
             max_nodes: How many documents a step may lead to. What is beyond is left out, and the answer says
                 so. Default 100,000.
@@ -63,7 +64,7 @@ class GraphMethods(StoreBase):
 
     async def amatch(
         self,
-        query: GraphQuery | Mapping[str, Any],
+        query: GraphQuery | Mapping[str, Any] | str,
         *,
         filter: Filter | None = None,
         max_nodes: int = MAX_NODES,
@@ -105,7 +106,11 @@ class GraphMethods(StoreBase):
         )
 
     def _match(
-        self, query: GraphQuery | Mapping[str, Any], filter: Filter | None, max_nodes: int, seconds: float
+        self,
+        query: GraphQuery | Mapping[str, Any] | str,
+        filter: Filter | None,
+        max_nodes: int,
+        seconds: float,
     ) -> Operation[GraphAnswer]:
         return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds)
 
@@ -125,14 +130,18 @@ def look_up_name(
 
 def answer_query(
     backend: Backend,
-    query: GraphQuery | Mapping[str, Any],
+    query: GraphQuery | Mapping[str, Any] | str,
     filter: Filter | None,
     max_depth: int | None,
     max_nodes: int = MAX_NODES,
     seconds: float = MAX_SECONDS,
 ) -> Operation[GraphAnswer]:
     """Answer a query within a filter: see :meth:`GraphMethods.match`."""
-    if not isinstance(query, GraphQuery):
+    if isinstance(query, str):
+        from linkstore.core.cypher_query import parse_cypher  # brings a parser
+
+        query = parse_cypher(query)
+    elif not isinstance(query, GraphQuery):
         query = GraphQuery.from_dict(query)
     require_at_least(1, max_nodes=max_nodes)
     require_within(0, 86_400, seconds=seconds)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import orjson
 
 from linkstore.core.arguments import require, require_at_least, require_list
 from linkstore.core.calls import Operation, arun, call_engine, call_plan, run, run_in_thread
@@ -15,7 +17,7 @@ from linkstore.core.links import SUGGESTED, Link, merge_links, parse_links
 from linkstore.core.plans import read_documents
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import WriteCounts
-from linkstore.errors import DocumentError, LinkError
+from linkstore.errors import DocumentError, LinkError, StoreBusyError
 from linkstore.store.documents import scan_records
 from linkstore.store.graph import answer_paths
 from linkstore.store.schema_graph import check_links
@@ -24,6 +26,11 @@ from linkstore.strategies.shortest import DEFAULT_HUB_CAP, DEFAULT_MAX_NODES
 
 if TYPE_CHECKING:
     from linkstore.store.suggestions import LinkSuggestion
+
+
+_DISMISSED_NOTE: Final = "dismissed suggestions"
+"""The note with the pairs of pages between which no link is suggested any more."""
+_MAX_TRIES: Final = 5
 
 
 class StoreLinks:
@@ -135,7 +142,31 @@ class StoreLinks:
         from linkstore.store.suggestions import find_suggestions  # late: nothing else needs its automaton
 
         require_at_least(1, k=k)
-        return find_suggestions(partial(scan_records, self._backend), k)
+        dismissed = self._backend.run(self._backend.note(_DISMISSED_NOTE))
+        pairs = frozenset(map(tuple, orjson.loads(dismissed or "[]")))
+        return find_suggestions(partial(scan_records, self._backend), k, pairs)
+
+    def dismiss(self, suggestions: Iterable[LinkSuggestion] | None) -> None:
+        """Have :meth:`suggest` leave out suggestions from now on, also when their pages are indexed again.
+
+        Args:
+            suggestions: Of :meth:`suggest`. None: forget all that were dismissed.
+
+        Raises:
+            StoreBusyError: If others keep changing what is dismissed.
+        """
+        pairs = None if suggestions is None else [(one.source_page, one.target_page) for one in suggestions]
+
+        def add(text: str | None) -> str:
+            before = [] if pairs is None else orjson.loads(text or "[]")
+            return orjson.dumps(sorted({*map(tuple, before), *(pairs or ())})).decode()
+
+        if not self._backend.run(self._backend.change_note(_DISMISSED_NOTE, add, _MAX_TRIES)):
+            raise StoreBusyError("others keep changing what is dismissed; try again")
+
+    async def adismiss(self, suggestions: Iterable[LinkSuggestion] | None) -> None:
+        """Have suggestions left out: see :meth:`dismiss`."""
+        await run_in_thread(self.dismiss, None if suggestions is None else list(suggestions))
 
     async def asuggest(self, k: int = 100) -> list[LinkSuggestion]:
         """Suggest links that may be missing: see :meth:`suggest`."""

@@ -48,8 +48,10 @@ def check_known_names(backend: Backend, strategy: Strategy, options: SearchOptio
     Raises:
         UnknownNameError: For the first name that the store lacks, with the most similar one that it has.
     """
-    hop = options.hop_condition
-    asked = Vocabulary(kinds=strategy.kinds_named, fields=hop.needed, link_fields=options.link_fields_needed)
+    hop = options.template.hop_filter
+    asked = Vocabulary(
+        kinds=strategy.kinds_named, fields=hop.needed, link_fields=options.template.link_filter.needed
+    )
     if asked:
         yield from check_vocabulary(backend, asked, [hop], options.filter)
 
@@ -80,7 +82,7 @@ def describe_mistake(backend: Backend, options: SearchOptions) -> Operation[str]
 
     ``filter`` may be an access rule, so no value of a document is told that does not pass it.
     """
-    filters = options.returning_filters
+    filters = (options.scope, options.template.seed_filter, options.template.result_filter)
     fields = frozenset[str]().union(*(condition.needed for condition in filters))
     error = yield from _find_unknown_name(backend, Vocabulary(fields=fields), options.filter)
     if error is None:

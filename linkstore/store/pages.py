@@ -4,20 +4,57 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from itertools import accumulate
+from typing import Any, Final
 
 import numpy as np
+import orjson
 
 from linkstore.core.arrays import Floats, as_matrix
 from linkstore.core.calls import Operation, arun, call_engine, run
 from linkstore.core.documents import PageDocuments, keep_storable
+from linkstore.core.plans import EngineOperation
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import LinkedPage, PageEntry, Survey, WriteBatch, WriteCounts
-from linkstore.errors import SourceConflictError
+from linkstore.errors import SourceConflictError, StoreBusyError
 from linkstore.store.documents import check_count, check_text, embed_drafts, prepare_drafts, record_writing
 from linkstore.store.embedding import StoreEmbedding
 from linkstore.store.schema_graph import check_documents
+
+RUNS_NOTE: Final = "runs of index"
+"""The note that holds what the last runs changed."""
+MAX_LISTED: Final = 2_000
+"""How many changed pages are listed, of one run and of all runs together."""
+MAX_RUNS: Final = 500
+_LISTS: Final = ("added", "updated", "removed")
+_MAX_TRIES: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRun:
+    """What a run of :func:`linkstore.ingest.index` changed.
+
+    Args:
+        at: When it ended, in UTC.
+        source: The name of its source.
+        added: The first of the pages that were new.
+        updated: The first of the pages that had changed.
+        removed: The first of the pages that were gone.
+        more: How many further pages changed, which are not listed.
+    """
+
+    at: datetime
+    source: str
+    added: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    more: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as a plain JSON dict."""
+        return {**asdict(self), "at": self.at.isoformat(timespec="seconds")}
 
 
 class StorePages:
@@ -56,6 +93,36 @@ class StorePages:
     async def aids(self, source: str | None, urls: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the ids of the documents of pages: see :meth:`ids`."""
         return {entry.url: entry.ids for entry in await self._backend.arun(self._backend.pages(source, urls))}
+
+    def changes(self, since: datetime | None = None) -> list[IndexRun]:
+        """Return what runs of :func:`linkstore.ingest.index` changed, the oldest first.
+
+        The last runs are kept, up to 500, which list up to 2,000 pages together; runs that changed nothing
+        are not. It does not tell documents that were written or deleted in other ways.
+
+        Args:
+            since: Only those that ended at this time or later; without a time zone, in UTC. Default all.
+        """
+        return self._backend.run(self._read_runs(since))
+
+    async def achanges(self, since: datetime | None = None) -> list[IndexRun]:
+        """Return what runs changed: see :meth:`changes`."""
+        return await self._backend.arun(self._read_runs(since))
+
+    def record(self, done: IndexRun) -> None:
+        """Keep what a run changed, for :meth:`changes`.
+
+        Raises:
+            StoreBusyError: If others keep recording theirs at the same time.
+        """
+
+        def add(text: str | None) -> str:
+            runs = [*orjson.loads(text or "[]"), done.to_dict()][-MAX_RUNS:]
+            listed = list(accumulate(sum(len(run[key]) for key in _LISTS) for run in reversed(runs)))
+            return orjson.dumps(runs[-max(1, sum(count <= MAX_LISTED for count in listed)) :]).decode()
+
+        if not self._backend.run(self._backend.change_note(RUNS_NOTE, add, _MAX_TRIES)):
+            raise StoreBusyError("others keep recording what they changed; what this run changed is not kept")
 
     def survey(self, kind: str = "hyperlink", take: int = 10) -> tuple[Survey, list[LinkedPage]]:
         """Return the survey and the most linked pages, for which all links are read once."""
@@ -127,6 +194,17 @@ class StorePages:
     async def aremove(self, urls: Sequence[str], source: str | None = None) -> WriteCounts:
         """Remove indexed pages: see :meth:`remove`."""
         return await arun(self._remove(source, keep_storable("urls", urls)))
+
+    def _read_runs(self, since: datetime | None) -> EngineOperation[list[IndexRun]]:
+        start = since if since is None or since.tzinfo else since.replace(tzinfo=UTC)
+        rows = orjson.loads((yield from self._backend.note(RUNS_NOTE)) or "[]")
+        runs = [
+            IndexRun(
+                **{**row, "at": datetime.fromisoformat(row["at"]), **{key: tuple(row[key]) for key in _LISTS}}
+            )
+            for row in rows
+        ]
+        return [run for run in runs if start is None or run.at >= start]
 
     def _read_entries(self, source: str, urls: Sequence[str]) -> Operation[list[PageEntry]]:
         """Return the entries of the pages with these names, none of which may be of another source."""

@@ -258,10 +258,10 @@ class SearchMethods(StoreBase):
         """Search, and report it to the observers."""
         strategy = strategy.with_min_similarity(self._min_similarity)
         if not self._observers:
-            return (yield from self._find_hits(query, strategy, options, None))
+            return self._find_hits(query, strategy, options, None)
         question = query if isinstance(query, str) else ""
         search = partial(self._find_hits, query, strategy, options)
-        return (yield from observe_search(self._observers, question, str(strategy), search))
+        return observe_search(self._observers, question, str(strategy), search)
 
     def _find_hits(
         self,
@@ -291,7 +291,8 @@ class SearchMethods(StoreBase):
         question = options.question(_PLACEHOLDER_VECTOR, text)  # raise on an invalid link before embedding
         least = LEAST_SIMILARITY.get(self._embedding.name)
         question = replace(question, least_similarity=least, lexical=self._lexical)
-        check_depth(strategy, strategy.hops, self._max_depth)
+        if (limit := self._max_depth) is not None:
+            check_depth(strategy, strategy.hops, limit)
         vector = (
             (yield from self._embedding.embed_query(text, options.scope))
             if query_vector is None
@@ -299,7 +300,9 @@ class SearchMethods(StoreBase):
         )
         manifest = yield from call_engine(backend, backend.manifest())
         question = replace(question, vector=normalize_vector(vector, manifest.dimension))
-        plan = limit_depth(strategy.plan(question), strategy, self._max_depth)
+        plan = strategy.plan(question)
+        if limit is not None:
+            plan = limit_depth(plan, strategy, limit)
         if reached is not None:
             plan = count_reached(plan, reached)
         ranked = yield from call_plan(backend, plan, options.scope)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final, Literal
@@ -109,7 +109,9 @@ class _Site:
         return total / (1 + total)
 
 
-def find_suggestions(scan: Callable[[], Iterable[Record]], most: int) -> list[LinkSuggestion]:
+def find_suggestions(
+    scan: Callable[[], Iterable[Record]], most: int, dismissed: Collection[tuple[str, ...]] = ()
+) -> list[LinkSuggestion]:
     """Find the links that are most likely missing, best first, then by the ids of their documents.
 
     It takes two passes over the documents. What it keeps in memory grows with the number of pages, links and
@@ -118,6 +120,7 @@ def find_suggestions(scan: Callable[[], Iterable[Record]], most: int) -> list[Li
     Args:
         scan: Returns all documents, in one order, whenever it is called.
         most: How many to return.
+        dismissed: Pairs of pages, source and target, that are left out.
     """
     site = _survey(scan())
     if not site.first or most < 1:
@@ -131,6 +134,11 @@ def find_suggestions(scan: Callable[[], Iterable[Record]], most: int) -> list[Li
         if (page, other) not in pairs and (other, page) not in pairs:
             score = _UNNAMED * max(similarity, 0.0) * site.closeness(page, other)
             pairs[page, other] = (score, "", site.first[page])
+    for names in dismissed:
+        source, target = (site.pages.get(name, -1) for name in names)
+        pairs.pop((source, target), None)
+        if pairs.get((target, source), (0, "named"))[1] == "":  # two that are near have no order
+            del pairs[target, source]
     ranked = sorted(
         (-score, document, site.first[target], source, target, phrase)
         for (source, target), (score, phrase, document) in pairs.items()

@@ -155,7 +155,7 @@ def find_chains(
     in common. The strongest come first.
 
     Args:
-        trail: The trail of the search, which notes how many chains were not made longer.
+        trail: The trail of the search, which records how many chains were not made longer.
         starts: Positions of its starts, and how well each matches the question, from 0 to 1.
         edges: The edges between its documents.
         depth: The maximum number of edges of a chain.

@@ -348,12 +348,13 @@ class SearchOptions:
     initial_roots: Sequence[str] = ()
     initial_links: Sequence[AnyLink] = ()
     scope: Condition = field(init=False, repr=False)
-    _asked: Question = field(init=False, repr=False, compare=False)
+    template: Question = field(init=False, repr=False, compare=False)
+    """The question without its vector and text, with the filters parsed."""
 
     def __post_init__(self) -> None:
         require_list("links", initial_links=self.initial_links)
         scope = parse_filter(self.filter)
-        asked = Question(
+        template = Question(
             vector=_NO_VECTOR,
             filtered=not scope.always,
             seed_filter=parse_filter(self.seed_filter),
@@ -362,26 +363,11 @@ class SearchOptions:
             result_filter=parse_filter(self.result_filter),
         )
         object.__setattr__(self, "scope", scope)
-        object.__setattr__(self, "_asked", asked)
+        object.__setattr__(self, "template", template)
         object.__setattr__(self, "initial_roots", keep_storable("initial_roots", self.initial_roots))
-
-    @property
-    def returning_filters(self) -> tuple[Condition, ...]:
-        """Those without whose consent a search returns nothing."""
-        return (self.scope, self._asked.seed_filter, self._asked.result_filter)
-
-    @property
-    def hop_condition(self) -> Condition:
-        """``hop_filter``, parsed."""
-        return self._asked.hop_filter
-
-    @property
-    def link_fields_needed(self) -> frozenset[str]:
-        """Fields of the data of links that some part of ``link_filter`` needs."""
-        return self._asked.link_filter.needed
 
     def question(self, vector: Floats, text: str = "") -> Question:
         """Return the question to pass to a strategy."""
         roots = tuple(dict.fromkeys(self.initial_roots))
         links = merge_links(self.initial_links) if self.initial_links else ()
-        return replace(self._asked, vector=vector, text=text, roots=roots, links=links)
+        return replace(self.template, vector=vector, text=text, roots=roots, links=links)

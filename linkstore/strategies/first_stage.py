@@ -34,7 +34,7 @@ from linkstore.strategies.traversal import (
     FoundDocuments,
     Trail,
     follow_groups,
-    note_cuts,
+    record_cuts,
 )
 
 
@@ -148,7 +148,7 @@ def run_first_stage(
 def find_doubt(
     trail: Trail, stage: FirstStage, question: Question, controls: Traversing, named: bool
 ) -> Plan[None]:
-    """Note why a question, unless it means a document by name, seems to be about something else.
+    """Record why a question, unless it means a document by name, seems to be about something else.
 
     It is if no document has some of its words, and the less similar the best document is, the fewer of them
     suffice: it must reach the least similarity where half of the words are unknown. Slips do not count, which
@@ -193,17 +193,17 @@ def _search_by_words(
     except CapabilityError as error:
         trail.cut("lexical", len(asked), 0, f"words not looked up: {error}")
         return none
-    note_cut_words(trail, more, matches)
+    record_cut_words(trail, more, matches)
     return matches, tuple(
         word for word in asked if not matches.document_frequency.get(word) and word not in matches.left_out
     )
 
 
-def note_cut_words(trail: Trail, more: int, found: plans.LexicalMatches) -> None:
-    """Note which words of a question were not looked up, or not in all documents.
+def record_cut_words(trail: Trail, more: int, found: plans.LexicalMatches) -> None:
+    """Record which words of a question were not looked up, or not in all documents.
 
     Args:
-        trail: Takes the notes.
+        trail: Takes the cuts.
         more: Number of words past the first ones of the question.
         found: The answer for the first ones.
     """
@@ -290,7 +290,7 @@ def fetch_linked(trail: Trail, known: Ints, question: Question, controls: Traver
             exclude=known,
             filter=question.seed_filter,
         )
-        yield from note_cuts(trail, hop, 0, controls)
+        yield from record_cuts(trail, hop, 0, controls)
         asked.update(tags)
         peopled = is_member(refs, hop.groups[hop.reached.sizes > 0])
         answered.update(tag for tag, leads in zip(tags, peopled, strict=True) if leads)
@@ -404,7 +404,7 @@ class Words(Strategy):
             return plans.Lexical(terms=asked, k=k, filter=condition)
 
         matches, kept = yield from fetch_first_returned(trail, matching, self.k, self.per_page)
-        note_cut_words(trail, more, matches)
+        record_cut_words(trail, more, matches)
         if not len(matches.refs):
             # The filter of the whole search hides documents from all that is said, this reason included.
             passing = "" if condition.always else " and passes the filter"

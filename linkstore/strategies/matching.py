@@ -207,7 +207,7 @@ class _Matcher:
             if len(refs) == few <= most:
                 refs = (yield from plans.ask(replace(fetch, k=most + 1))).refs
             if len(refs) > most:
-                self._note_limit(f"{walk.name} starts from more than max_nodes={most:,} documents")
+                self._record_limit(f"{walk.name} starts from more than max_nodes={most:,} documents")
             if not len(refs):
                 walk.reason = f"{walk.name}: {(yield from self._explain_no_start(tests))}"
             return sort_unique(refs[:most])
@@ -305,7 +305,7 @@ class _Matcher:
         """Follow links of a step once."""
         before, most = walk.layers[at], self._settings.max_nodes
         if self._is_late():
-            self._note_limit(f"{walk.name} was not followed to its end: the time was up")
+            self._record_limit(f"{walk.name} was not followed to its end: the time was up")
             return Layer(refs=NO_REFS, length=NO_REFS)
         leave: Side = "in" if step.backward else "out"
         hop = yield from follow_links(
@@ -319,11 +319,11 @@ class _Matcher:
             filter=condition,
         )
         if (hop.reached.sizes > most).any():
-            self._note_limit(f"{walk.name}: a link of {step.text!r} leads to more than max_nodes={most:,}")
+            self._record_limit(f"{walk.name}: a link of {step.text!r} leads to more than max_nodes={most:,}")
         edges = hop.edges.take(hop.edges.target != before.refs[hop.edges.source])
         refs = sort_unique(edges.target)
         if len(refs) > most:
-            self._note_limit(f"{walk.name}: {step.text!r} leads to more than max_nodes={most:,} documents")
+            self._record_limit(f"{walk.name}: {step.text!r} leads to more than max_nodes={most:,} documents")
             refs = refs[:most]
             edges = edges.take(find_positions(edges.target, refs) >= 0)
         length = np.full(len(refs), np.iinfo(np.int64).max)
@@ -345,7 +345,7 @@ class _Matcher:
     def _is_late(self) -> bool:
         return monotonic() > self._settings.deadline
 
-    def _note_limit(self, text: str) -> None:
+    def _record_limit(self, text: str) -> None:
         self._limits[text] = None
 
     def _explain_step(self, walk: _Walk, at: int, step: Step, exclude: Ints) -> Plan[str]:

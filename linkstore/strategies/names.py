@@ -217,7 +217,7 @@ def find_named_documents(
     place that is like several names leads to none, and the trail says which may be meant.
 
     Args:
-        trail: Takes the notes.
+        trail: Takes the cuts.
         question: The question.
         document_frequency: How many documents have each of its words; none: only tags are looked up.
         unknown: Those of its words that no document has.

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, Final, Protocol, TypeVar
 
-from linkstore.core.calls import Operation, observe_plan
+from linkstore.core.calls import Operation, answer_plan
 from linkstore.core.hits import Hits
-from linkstore.core.plans import Fetch, Members, Plan
+from linkstore.core.plans import Fetch, Members, Plan, ask
 
 T = TypeVar("T")
 _OBSERVER_LOG: Final = logging.getLogger("linkstore")
@@ -50,7 +50,7 @@ class Observer(Protocol):
     """
 
     def search_begins(self, question: str, strategy: str) -> Callable[[CompletedSearch], None]:
-        """Note the start of a search, and return a function to call once when it ends.
+        """Learn of the start of a search, and return a function to call once when it ends.
 
         The same thread or task calls it.
         """
@@ -136,8 +136,10 @@ def observe_search(
 def count_reached(plan: Plan[T], reached: list[int]) -> Plan[T]:
     """Run a plan, and append to ``reached`` how many documents each step along links gave."""
 
-    def told(fetch: Fetch[Any], answer: Any) -> None:
+    def answer(fetch: Fetch[Any]) -> Plan[Any]:
+        reply = yield from ask(fetch)
         if isinstance(fetch, Members):
-            reached.append(len(answer.refs))
+            reached.append(len(reply.refs))
+        return reply
 
-    return observe_plan(plan, lambda _: None, told)
+    return answer_plan(plan, answer)

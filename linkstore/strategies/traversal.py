@@ -25,7 +25,7 @@ from linkstore.core.arrays import (
     mark_first,
     sort_unique,
 )
-from linkstore.core.calls import observe_plan
+from linkstore.core.calls import answer_plan
 from linkstore.core.display import format_count
 from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.hits import Cut
@@ -33,6 +33,7 @@ from linkstore.core.plans import Plan, Side, rank_refs, sort_by_group
 from linkstore.errors import StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
 
+A = TypeVar("A")
 T = TypeVar("T")
 NO_REFS: Ints = np.empty(0, dtype=np.int64)
 NO_SCORES: Floats = np.empty(0, dtype=np.float32)
@@ -311,7 +312,7 @@ class Trail:
         return positions
 
     def cut(self, reason: str, count: int, depth: int | None, detail: str) -> None:
-        """Note what was left out. Nothing is noted for a count of 0."""
+        """Record what was left out, unless the count is 0."""
         if count:
             self.cuts.append(Cut(reason=reason, count=count, depth=depth, detail=detail))
 
@@ -324,7 +325,7 @@ def make_hop(
     *,
     exclude: Ints = NO_REFS,
 ) -> Plan[FoundDocuments]:
-    """Follow the links of the frontier one hop, and note what was left out.
+    """Follow the links of the frontier one hop, and record what was left out.
 
     Args:
         trail: The trail of the search.
@@ -350,13 +351,13 @@ def make_hop(
             exclude=exclude,
             filter=question.hop_filter,
         )
-        yield from note_cuts(trail, hop, depth, controls)
+        yield from record_cuts(trail, hop, depth, controls)
         parts.append(hop.edges)
     return FoundDocuments.from_edges(Edges.concatenate(parts))
 
 
-def note_cuts(trail: Trail, hop: Hop, depth: int, controls: Traversing) -> Plan[None]:
-    """Note the hubs not followed, and everything that the filters of the stage left out."""
+def record_cuts(trail: Trail, hop: Hop, depth: int, controls: Traversing) -> Plan[None]:
+    """Record the hubs not followed, and everything that the filters of the stage left out."""
     stage = "hop_filter" if depth else "seed_filter"
     trail.cut("filter", hop.excluded, depth, EXCLUDED_LINKS_NOTE)
     trail.cut("filter", hop.reached.filtered, depth, f"members of link groups that {stage} excludes")
@@ -391,29 +392,26 @@ def apply_beam(trail: Trail, positions: Ints, controls: Traversing) -> Plan[Ints
     return positions[chosen]
 
 
-def check_depth(strategy: Strategy, hops: int, max_depth: int | None) -> None:
+def check_depth(strategy: Strategy, hops: int, max_depth: int) -> None:
     """Raise if a strategy follows more links in a row than a store allows.
 
     Raises:
         StrategyError: If ``hops`` is more than ``max_depth``. The message names both.
     """
-    if max_depth is not None and hops > max_depth:
+    if hops > max_depth:
         raise StrategyError(
             f"{strategy} follows up to {format_count(hops, 'link')} in a row, but this store has "
             f"max_depth={max_depth}; ask for a depth of at most {max_depth}"
         )
 
 
-def limit_depth(plan: Plan[T], strategy: Strategy, max_depth: int | None) -> Plan[T]:
+def limit_depth(plan: Plan[T], strategy: Strategy, max_depth: int) -> Plan[T]:
     """Run the plan of a strategy, which ends with an error where it would follow more links than allowed.
 
     The settings of linkstore's own strategies are checked before they run. This counts the links that any
     plan follows.
     """
-    if max_depth is None:
-        return plan
-    limit = _DepthLimit(strategy, max_depth)
-    return observe_plan(plan, limit.check, limit.learn)
+    return answer_plan(plan, _DepthLimit(strategy, max_depth).answer)
 
 
 class _DepthLimit:
@@ -429,30 +427,33 @@ class _DepthLimit:
         self._documents: dict[int, int] = {}
         self._groups: dict[int, int] = {}
 
-    def check(self, fetch: plans.Fetch[Any]) -> None:
-        """Raise if the fetch follows one link more than allowed."""
+    def answer(self, fetch: plans.Fetch[A]) -> Plan[A]:
+        """Pass a fetch on, unless it follows one link more than allowed."""
         if isinstance(fetch, plans.Members):
             depth = max((self._groups.get(group, -1) for group in fetch.groups.tolist()), default=-1) + 1
             check_depth(self._strategy, depth, self._max_depth)
+        answer = yield from plans.ask(fetch)
+        self._learn(fetch, answer)
+        return answer
 
-    def learn(self, fetch: plans.Fetch[Any], answer: Any) -> None:
-        """Note how far away is what an answer contains."""
+    def _learn(self, fetch: plans.Fetch[Any], answer: Any) -> None:
+        """Record how far away is what an answer contains."""
         match fetch:
             case plans.Nearest() | plans.Find() | plans.Lexical():
-                _note_depths(self._documents, answer.refs, repeat(0))
+                _record_depths(self._documents, answer.refs, repeat(0))
             case plans.Resolve():  # the query itself names these groups: their documents are starts
-                _note_depths(self._groups, answer, repeat(-1))
+                _record_depths(self._groups, answer, repeat(-1))
             case plans.Groups():
                 left = fetch.refs[answer.document].tolist()
-                _note_depths(self._groups, answer.group, (self._documents.get(ref, -1) for ref in left))
+                _record_depths(self._groups, answer.group, (self._documents.get(ref, -1) for ref in left))
             case plans.Members():
                 through = fetch.groups[answer.group].tolist()
                 depths = (self._groups.get(group, -1) + 1 for group in through)
-                _note_depths(self._documents, answer.refs, depths)
+                _record_depths(self._documents, answer.refs, depths)
             case _:
                 pass
 
 
-def _note_depths(known: dict[int, int], refs: Ints, depths: Iterable[int]) -> None:
+def _record_depths(known: dict[int, int], refs: Ints, depths: Iterable[int]) -> None:
     for ref, depth in zip(refs.tolist(), depths, strict=False):
         known[ref] = min(depth, known.get(ref, depth))

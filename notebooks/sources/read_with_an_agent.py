@@ -58,7 +58,7 @@ from itertools import repeat
 
 from langchain_core.language_models import SimpleChatModel
 from linkstore.agents import ModelExtractor, index_facts
-from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
+from linkstore.agents.facts import ExtractedFact, ExtractedFacts
 
 
 class Scripted(SimpleChatModel):
@@ -102,7 +102,7 @@ for document in facts.similarity_search("How did Joan come to Chinon?", k=4):
 # numbers. A reader can only read and cite what it was shown: a number that a model invents is refused, and a statement with names or
 # numbers that its passage lacks.
 # %%
-from linkstore.agents.state import CitedReply, CitedStatement
+from linkstore.agents.prompts import CitedReply, CitedStatement
 
 
 def number(messages, words: str) -> str:
@@ -159,12 +159,11 @@ for found in reader.stream(CROWNED):
 print()
 print(found, "–", *found.citations)
 # %% [markdown]
-# ## The path
+# ## The links
 #
-# What was read, and what led to it: a search, or a link of a passage. The paths to what the answer cites are dark; what it cites is
-# blue.
+# What the default search finds for this question, with the links that led to it.
 # %%
-found.graph()
+store.search(CROWNED, k=3).graph()
 # %% [markdown]
 # The answer, “crowned in the cathedral of Reims”, cites the two passages that it needs: `joan.html#chinon` and
 # `joan.html#coronation`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 from internals import MAX_PATHS, aask_graph, list_paths
@@ -53,106 +52,140 @@ def hospital():
         yield store
 
 
-def say(name: str, **args: object) -> dict:
+def write(cypher: str) -> dict:
     """What a model outputs."""
-    return {"name": name, "type": "tool_call", "id": "1", "args": args}
+    return {"name": "WrittenQuery", "type": "tool_call", "id": "1", "args": {"cypher": cypher}}
 
 
-def propose(*things: tuple[str, str], result_type: str = "Protocol", **more: object) -> dict:
-    """The things of a question, by name and type, and the type of its answer."""
-    named = [{"name": name, "type": of} for name, of in things]
-    return say("ProposedQuery", things=named, result_type=result_type, **more)
+USES = "MATCH (:Ward {name: 'Cardiology'})-[:USES]->(x:Protocol) RETURN x"
+BOTH = USES.replace("RETURN", ", (:Condition {name: 'sepsis'})-[:TREATED_BY]->(x) RETURN")
 
 
-WARD, CONDITION = ("Cardiology", "Ward"), ("sepsis", "Condition")
-USES = say("ChosenPath", path="USES Protocol")
-TREATED = say("ChosenPath", path="TREATED_BY Protocol")
+def ask(store: LinkStore, question: str, *cyphers: str):
+    return ask_graph(store, question, ScriptedChatModel(script=list(map(write, cyphers))))
 
 
 def test_the_answer_is_that_of_the_query(hospital) -> None:
-    model = ScriptedChatModel(script=[propose(WARD, CONDITION), USES, TREATED] * 2)
+    model = ScriptedChatModel(script=[write(BOTH)] * 2)
     reply = ask_graph(hospital, QUESTION, model)
-    assert (reply.answer.ids, reply.problem, reply.tries, reply.calls) == (("p2",), None, 1, 3)
-    assert reply.answer == hospital.match(reply.query)
+    assert (reply.answer.ids, reply.problem, reply.tries, reply.calls) == (("p2",), None, 1, 1)
+    assert (reply.cypher, reply.answer) == (BOTH, hospital.match(reply.query))
     assert asyncio.run(aask_graph(hospital, QUESTION, model)).answer == reply.answer
 
 
 def test_conditions_counts_and_exclusions_are_carried_out(hospital) -> None:
-    condition = {"field": "version", "operator": "at least", "value": "5"}
-    script = [propose(WARD, where=[condition], returns="count"), USES]
-    assert (
-        ask_graph(hospital, "How many are at version 5?", ScriptedChatModel(script=script)).answer.total == 1
-    )
-    without = propose(WARD, CONDITION)
-    without["args"]["things"][1]["excluded"] = True
-    reply = ask_graph(hospital, "Which not for sepsis?", ScriptedChatModel(script=[without, USES, TREATED]))
-    assert reply.answer.ids == ("p1",)
+    counted = "MATCH (:Ward {name: 'Cardiology'})-[:USES]->(x) WHERE x.version >= 5 RETURN count(x)"
+    assert ask(hospital, "How many of Cardiology are at version 5?", counted).answer.total == 1
+    without = USES.replace("RETURN", "WHERE NOT (:Condition {name: 'Sepsis'})-[:TREATED_BY]->(x) RETURN")
+    assert ask(hospital, "Which of Cardiology are not for sepsis?", without).answer.ids == ("p1",)
 
 
-def test_a_query_without_a_result_is_asked_for_once_more_with_the_reason(hospital) -> None:
-    wrong = say("ChosenPath", path="USES Protocol <TREATED_BY Condition TREATED_BY Protocol")
-    model = ScriptedChatModel(script=[propose(("Neurology", "Ward")), wrong, propose(WARD), USES])
+@pytest.mark.parametrize(
+    ("cypher", "ids"),
+    [
+        ("MATCH (x:Protocol)-[:USES]->(:Ward {name: 'Cardiology'}) RETURN x", ("p1", "p2")),
+        ("MATCH (x:protocol)-[:USES]-(:ward {name: 'cardiology'}) RETURN x.name", ("p1", "p2")),
+        ("MATCH (:Condition {name: 'Sepsis'})<-[:TREATED_BY]-(x) RETURN x", ("p2", "p3")),
+        ("MATCH (x)<-[:TREATED_BY]-(:Ward {name: 'Sepsis'}) RETURN x", ("p2", "p3")),
+    ],
+    ids=["turned", "undirected and lower case", "one type unsaid", "another type of the name"],
+)
+def test_what_the_schema_leaves_one_reading_is_corrected(hospital, cypher: str, ids: tuple[str, ...]) -> None:
+    assert ask(hospital, QUESTION, cypher).answer.ids == ids
+
+
+@pytest.mark.parametrize(
+    ("cypher", "reason"),
+    [
+        (USES.replace("Cardiology", "Neurology"), "the question does not name 'Neurology'"),
+        (USES.replace("USES", "SELLS"), "no document has the link kind 'SELLS'"),
+        (
+            "MATCH (:Condition)-[:USES]->(x:Protocol) RETURN x",
+            "USES does not join Condition and Protocol; these join them: (:Condition)-[:TREATED_BY]->",
+        ),
+        (
+            USES.replace("Protocol", "Drug"),
+            "no document has the type 'Drug'; there are Condition, Protocol, Ward",
+        ),
+        ("SELECT * FROM wards", "cannot be read at 'SELECT * FROM wards'"),
+        (USES.replace("RETURN", "WHERE x.version > 99 RETURN"), "0 with version > 99"),
+    ],
+)
+def test_a_query_without_a_result_is_asked_for_once_more_with_the_reason(
+    hospital, cypher: str, reason: str
+) -> None:
+    model = ScriptedChatModel(script=[write(cypher), write(USES)])
     reply = ask_graph(hospital, QUESTION, model)
-    assert (reply.answer.ids, reply.tries, reply.calls) == (("p1", "p2"), 2, 4)
-    last = model.calls[2].messages[-1].text
-    assert last.startswith("This query has no result: ")
-    assert "Neurology" in last
+    assert (reply.answer.ids, reply.tries, reply.calls) == (("p1", "p2"), 2, 2)
+    last = model.calls[1].messages[-1].text
+    assert last.startswith("That query has no result: ")
+    assert reason in last
 
 
 def test_what_stays_wrong_is_a_problem_and_never_an_answer(hospital) -> None:
-    script = [propose(("Neurology", "Ward")), USES] * 2
-    reply = ask_graph(hospital, QUESTION, ScriptedChatModel(script=script))
+    reply = ask(hospital, QUESTION, *[USES.replace("Cardiology", "Neurology")] * 2)
+    assert (reply.query, reply.answer, reply.tries) == (None, None, 2)
     assert "Neurology" in reply.problem
-    assert reply.answer is None
-    nothing = ScriptedChatModel(script=[propose(WARD), *[say("ChosenPath", path="SELLS Ward")] * 2] * 2)
-    reply = ask_graph(hospital, QUESTION, nothing)
-    assert (reply.query, reply.answer) == (None, None)
+    reply = ask_graph(hospital, QUESTION, ScriptedChatModel(script=["I cannot."] * 4))
+    assert (reply.cypher, reply.query, reply.answer) == ("", None, None)
     assert reply.problem
 
 
-def test_the_prompts_have_the_types_and_paths_of_the_store_and_no_names_to_copy(hospital) -> None:
-    model = ScriptedChatModel(script=[propose(WARD), USES])
+def test_the_prompt_has_the_schema_examples_without_names_and_paths_from_what_is_named(hospital) -> None:
+    model = ScriptedChatModel(script=[write(USES)])
     ask_graph(hospital, QUESTION, model)
-    first, second = model.calls
-    assert '"Condition"' in json.dumps(first.tools)
-    assert "Sepsis" not in first.messages[0].text
-    assert "\nUSES Protocol\n" in second.messages[-1].text
-    assert '"USES Protocol"' in json.dumps(second.tools)
+    task, question = (message.text for message in model.calls[0].messages)
+    assert "(:Ward)-[:USES]->(:Protocol)" in task
+    assert "MATCH (x:Ward)-[:USES]->(:Protocol {name: '<a protocol>'}) RETURN x" in task
+    assert "Sepsis" not in task
+    assert "Cardiology is a Ward" in question
+    assert "MATCH (:Condition {name: 'Sepsis'})-[:TREATED_BY]->(x:Protocol) RETURN x" in question
+    assert question.endswith(QUESTION)
+
+
+def test_the_paths_from_a_misspelt_name_are_shown_with_the_reason(hospital) -> None:
+    wrong = "MATCH (:Condition {name: 'Cardiologi'})-[:TREATED_BY]->(x) RETURN x"
+    right = USES.replace("Cardiology", "Cardiologi")
+    model = ScriptedChatModel(script=[write(wrong), write(right)])
+    reply = ask_graph(hospital, "What does Cardiologi use?", model)
+    assert (reply.answer.ids, reply.tries) == (("p1", "p2"), 2)
+    assert "is a Ward" not in model.calls[0].messages[-1].text
+    assert "Cardiologi is a Ward. Paths from there:" in model.calls[1].messages[-1].text
+
+
+ARROWS = [("MEMBER_OF", "Person", "Team"), ("AT", "Team", "Site"), ("REPORTS_TO", "Person", "Person")]
 
 
 def test_paths_are_the_shortest() -> None:
-    schema = Schema(
-        types={"Person", "Team", "Site"},
-        relations={
-            Relation("MEMBER_OF", "Person", "Team"),
-            Relation("AT", "Team", "Site"),
-            Relation("REPORTS_TO", "Person", "Person"),
-        },
-    )
-    paths = list_paths(schema, "Person", "Site")
-    assert list(paths)[:2] == ["MEMBER_OF Team AT Site", "REPORTS_TO Person MEMBER_OF Team AT Site"]
-    assert list(list_paths(schema, "Person", "Person"))[:2] == ["REPORTS_TO Person", "<REPORTS_TO Person"]
-    assert "MEMBER_OF Team <MEMBER_OF Person" in list_paths(schema, "Person", "Person")
-    assert len(list_paths(schema, "Person", "Team")) <= MAX_PATHS
-    assert list_paths(Schema(types={"A", "B"}), "A", "B") == {}
+    paths = list_paths(ARROWS, "Person", "Site")
+    assert paths[0] == "(:Person)-[:MEMBER_OF]->(:Team)-[:AT]->(:Site)"
+    assert list_paths(ARROWS, "Person", "Person")[:2] == [
+        "(:Person)-[:REPORTS_TO]->(:Person)",
+        "(:Person)<-[:REPORTS_TO]-(:Person)",
+    ]
+    assert len(list_paths(ARROWS, "Person", "Team")) <= MAX_PATHS
+    assert list_paths([], "A", "B") == []
 
 
 def test_a_dense_schema_and_one_without_a_way_take_no_time() -> None:
-    dense = Schema(types={"A", "B", "C"}, relations={Relation(f"R{n}", "A", "B") for n in range(60)})
+    dense = [(f"R{n}", "A", "B") for n in range(60)]
     assert len(list_paths(dense, "A", "B")) == MAX_PATHS
-    assert list_paths(dense, "A", "C") == {}
-    far = [Relation(f"S{n}", first, second) for n in range(40) for first, second in ("AB", "BC", "CD", "DE")]
-    paths = list_paths(Schema(types=set("ABCDE"), relations=set(far)), "A", "E")
-    assert (len(paths), next(iter(paths))) == (MAX_PATHS, "S0 B S0 C S0 D S0 E")
+    assert list_paths(dense, "A", "C") == []
+    far = [(f"S{n}", *pair) for n in range(40) for pair in ("AB", "BC", "CD", "DE")]
+    paths = list_paths(far, "A", "E")
+    assert (len(paths), paths[0].count("[:S0]")) == (MAX_PATHS, 4)
 
 
 def test_documents_beyond_the_filter_do_not_exist(hospital) -> None:
     hospital.add_documents([document("w3", "Ward", "Hidden ward", secret="yes")])
-    seeing = ScriptedChatModel(script=[propose(WARD), USES])
-    ask_graph(hospital, QUESTION, seeing, filter={"title": {"$ne": "Hidden ward"}})
-    assert '"version"' in json.dumps(seeing.calls[0].tools)
-    assert "secret" not in json.dumps(seeing.calls[0].tools) + seeing.calls[0].messages[0].text
-    model = ScriptedChatModel(script=[propose(WARD), USES] * 2)
+    seeing = ScriptedChatModel(script=[write(USES)])
+    question = "Which protocols do Cardiology and the Hidden ward use?"
+    ask_graph(hospital, question, seeing, filter={"title": {"$ne": "Hidden ward"}})
+    shown = "".join(message.text for message in seeing.calls[0].messages)
+    assert "version" in shown
+    assert "secret" not in shown
+    assert "Hidden ward is a" not in shown
+    model = ScriptedChatModel(script=[write(USES)] * 2)
     reply = ask_graph(hospital, QUESTION, model, filter={"title": {"$ne": "Cardiology"}})
     assert reply.answer is None
     assert "Cardiology" in reply.problem

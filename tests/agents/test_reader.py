@@ -122,7 +122,6 @@ def test_whatever_a_model_says_a_reading_keeps_its_rules(world, facts, seed, ste
     assert all(f"[P{answer.shown.index(id) + 1}]" in prompts for id in answer.read)
     assert answer.outcome in {"answered", "partly", "not in the sources"}
     assert (answer.outcome == "not in the sources") == (not answer.statements)
-    assert answer.graph().nodes
 
 
 @pytest.mark.parametrize("wrong", [{"steps": 0}, {"steps": True}, {"tokens": 0}, {"seconds": 0.0}])

@@ -64,10 +64,10 @@ def test_names_are_found_by_number_alias_part_and_slip(cassandra_session, emptie
                 Document(id="hut/30431", page_content="Closed in winter.", metadata={"name": "Zeferina"}),
             ]
         )
-        (links,) = (tool for tool in make_all_tools(store) if tool.name == "links")
+        (read,) = (tool for tool in make_all_tools(store) if tool.name == "read")
         for name in ("30424", "Grünseehütte", "lago verde", "Lago Vrede"):
-            assert links.invoke({"id": name}).startswith("[hut/30424]:"), name
-        assert links.invoke({"id": "Zefernia"}).startswith("[hut/30431]:")
+            assert read.invoke({"id": name}).startswith("[hut/30424]"), name
+        assert read.invoke({"id": "Zefernia"}).startswith("[hut/30431]")
         for question in ("Beds in the Grünseehütte", "how many beds has 30424", "beds at lago verde"):
             assert [hit.document.id for hit in store.search(question, strategy=Named())] == ["hut/30424"]
         assert store.verify().sound

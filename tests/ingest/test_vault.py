@@ -464,7 +464,7 @@ def test_tags_that_cannot_be_links_are_passed_over(store, tmp_path):
             "Getting-Started.md": "# Getting\n\nSee [[Home]].\n",
         },
         {
-            "pages/ns___page.md": "alias:: NsAlias, Other Name\ntags:: [[City]], #Two\n\n- about [[Other]]\n",
+            "pages/ns___page.md": "alias:: NsAlias, Other Name\ntags:: [[City]], [[Other]], #Two\n\n- x\n",
             "pages/Other.md": "- [[ns/page]] [[NsAlias]] [[Other Name]] [[Jan 31st, 2024]]\n",
             "journals/2024_01_31.md": "- [[Other]]\n",
         },
@@ -488,7 +488,8 @@ def test_notes_of_other_programs_lead_to_each_other(store, tmp_path, pages):
     if "a.md" in pages:
         assert titles["a.md"] == "TOML Title"
     if "pages/Other.md" in pages:
-        assert links_of(store, "pages/ns___page.md", "tag") == {"city", "two"}
+        assert links_of(store, "pages/ns___page.md", "tag") == {"city", "other", "two"}
+        assert links_of(store, "pages/ns___page.md", "hyperlink") == {"/pages/Other.md"}, "City has no page"
 
 
 def test_text_between_rulers_is_text(store, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from internals import SUGGESTED, LinkSuggestion
@@ -50,6 +51,24 @@ def test_what_is_named_without_a_link_is_suggested_first(store):
     assert (first.source, first.target) == ("may", "pests")
     assert (first.reason, first.phrase) == ("named", "pest control")
     assert "pest control" in first.passage
+
+
+def test_a_dismissed_suggestion_stays_away_until_all_are_forgotten(store):
+    june = page("june", "Work in June", "Mind companion planting, and begin with pest control.")
+    store.add_documents([june])
+    every = store.links.suggest(1000)
+    near = next(one for one in every if one.reason == "near")
+    turned = replace(near, source_page=near.target_page, target_page=near.source_page)
+    store.links.dismiss(every[:1])
+    store.links.dismiss([turned])  # two that are near have no order
+    store.add_documents([*SITE, june])
+
+    left = [one for one in every[1:] if one != near]
+    assert left
+    assert pairs(store.links.suggest(1000)) == pairs(left)
+    assert pairs(store.links.suggest(1)) == pairs(left[:1])
+    store.links.dismiss(None)
+    assert pairs(store.links.suggest(1000)) == pairs(every)
 
 
 def test_linked_pages_are_not_suggested(store):

@@ -11,7 +11,8 @@ from langchain_core.documents import Document
 from rule_facts import RuleExtractor
 
 from linkstore import LinkStore, get_links
-from linkstore.agents import Fact, aindex_facts, fact_index, index_facts
+from linkstore.agents import Fact, aindex_facts, index_facts
+from linkstore.agents import facts as fact_module
 from linkstore.agents.facts import KEY_ELEMENT, Failed
 from linkstore.errors import ExtractionError
 from linkstore.store.pages import StorePages
@@ -216,7 +217,7 @@ class FactCases:
 
     def test_a_run_that_ends_does_not_hide_that_another_was_stopped(self, store, monkeypatch):
         """The other has written facts since."""
-        monkeypatch.setattr(fact_index, "_CHUNKS_AT_ONCE", 1)
+        monkeypatch.setattr(fact_module, "_CHUNKS_AT_ONCE", 1)
         store.add_documents(chunks())
         wanted, stops = fresh(chunks()), 0
         for before in (True, False):

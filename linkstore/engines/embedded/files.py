@@ -55,7 +55,7 @@ def name_file(digest: str) -> str:
 
 def sync_path(path: Path) -> None:
     """Make changes to a file, or to the entries of a folder, durable, if the system supports it."""
-    if os.name != "posix":
+    if not hasattr(os, "O_DIRECTORY"):  # as on Windows
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:

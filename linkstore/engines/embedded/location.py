@@ -16,6 +16,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from importlib.util import find_spec
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -198,6 +199,10 @@ def _resolve_folder(path: Path) -> Path:
     return folder
 
 
+_HAS_FLOCK: Final = find_spec("fcntl") is not None
+"""Windows has locks of bytes of a file instead."""
+
+
 def run_exclusively(path: Path, work: Callable[[], T], *, wait: bool) -> T | None:
     """Do some work while holding a lock, or return None if another holds it and ``wait`` is False.
 
@@ -234,7 +239,7 @@ def run_exclusively(path: Path, work: Callable[[], T], *, wait: bool) -> T | Non
 def _set_lock(file: FileIO, *, locked: bool) -> bool:
     """Take or release the lock on an open file, and return False if another holds it."""
     try:
-        if os.name == "posix":
+        if _HAS_FLOCK:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB if locked else fcntl.LOCK_UN)

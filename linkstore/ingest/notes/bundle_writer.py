@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shutil
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -53,6 +54,7 @@ _READ_KINDS: Final = frozenset(
 )
 """Kinds of link that are read from a page again."""
 _UNSAFE: Final = re.compile(r"[^\w./ -]+")
+_DEVICE: Final = re.compile(r"\A(con|prn|aux|nul|com\d|lpt\d)(?=\.|\Z)", re.IGNORECASE)
 _SIGNS: Final = re.compile(r"[\\`*_\[\]<>~|#$%{}=]")
 _AT_START: Final = re.compile(r"\A(\d{0,9})([-+!?:.)])")
 """What begins a list, a tab or a box where it begins a line."""
@@ -138,18 +140,20 @@ def _plan_files(store: CoreStore) -> tuple[list[_Page], Mapping[str, str]]:
 
 
 def _choose_file(name: str, taken: dict[str, int]) -> str:
-    """Return the path of a page's file, which no other page has.
+    """Return the path of a page's file, which no other page has, on any system.
 
-    The names of indexes and logs are only for pages that are these.
+    The names of indexes and logs are only for pages that are these. macOS and Windows take names for one that
+    differ in upper case or in the form of accents; some names are devices on Windows.
     """
     path = unquote(name.partition("://")[2] or name).split("?")[0]
-    parts = [part.strip(". ") for part in _UNSAFE.sub("-", path).split("/")]
+    parts = [_DEVICE.sub(r"\1-page", part.strip(". ")) for part in _UNSAFE.sub("-", path).split("/")]
     stem, suffix = posixpath.splitext("/".join(filter(None, parts)) or "page")
     if suffix.lower() not in {*MARKDOWN_SUFFIXES, ".html", ".htm", ".mdx", ".txt"}:
         stem += suffix
     if suffix.lower() != ".md" and f"{posixpath.basename(stem)}.md" in RESERVED:
         stem = f"{stem}-page"
-    return f"{choose_unused_name(stem, taken)}.md"
+    folded = unicodedata.normalize("NFC", stem).casefold()
+    return f"{stem}{choose_unused_name(folded, taken).removeprefix(folded)}.md"
 
 
 def _format_page(page: _Page, documents: Sequence[Document], targets: Mapping[str, str]) -> str:

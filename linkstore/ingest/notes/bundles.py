@@ -79,15 +79,11 @@ class Concept:
 
     Args:
         page: Its path in the source.
-        root: The folder of its bundle, empty for that of the source.
         front: Its front matter.
-        targets: What its text links to, as written, without fragments.
     """
 
     page: str
-    root: str
     front: FrontMatter
-    targets: frozenset[str] = frozenset()
 
     @property
     def type(self) -> str:
@@ -175,10 +171,9 @@ class Bundles:
     """
 
     def __init__(self, files: Iterable[PageFile], encoding: str | None = None) -> None:
-        markdown = [file for file in files if file.suffix in MARKDOWN_SUFFIXES]
-        self.pages: Final = frozenset(file.page for file in markdown)
-        read = {file.page: _read_head(file, encoding) for file in markdown}
-        fronts = {page: front for page, (front, _) in read.items()}
+        markdown = {file.page: file for file in files if file.suffix in MARKDOWN_SUFFIXES}
+        self.pages: Final = frozenset(markdown)
+        fronts = {page: _read_front(file, encoding) for page, file in markdown.items()}
         declared = {
             posixpath.dirname(page)
             for page, front in fronts.items()
@@ -186,13 +181,13 @@ class Bundles:
         }
         roots = {page: _find_root(page, self.pages, declared) for page in fronts}
         bundles = declared | {roots[page] for page, front in fronts.items() if has_own_fields(front.fields)}
-        inside = [
-            page for page in fronts if roots[page] in bundles and posixpath.basename(page) not in RESERVED
-        ]
+        self._roots: Final = {page: root for page, root in roots.items() if root in bundles}
+        self._targets: Final = {
+            page: frozenset(find_targets(_read_text(markdown[page], encoding))) for page in self._roots
+        }
+        inside = [page for page in self._roots if posixpath.basename(page) not in RESERVED]
         self.concepts: Final = {
-            page: Concept(
-                page=page, root=roots[page], front=front, targets=frozenset(find_targets(read[page][1]))
-            )
+            page: Concept(page=page, front=front)
             for page in inside
             if has_type((front := fronts[page]).fields)
         }
@@ -200,19 +195,19 @@ class Bundles:
         self.successors: Final = self._find_successors()
         self._named_by: Final = self._find_named()
 
-    def resolve(self, target: str, concept: Concept) -> str | None:
-        """Return the page that a path means: from the root of its bundle, or from its own folder.
+    def resolve(self, target: str, page: str) -> str | None:
+        """Return the page that a path means: from the root of the bundle, or from the folder of a page.
 
         Published bundles also write paths from the root without a slash.
         """
         path = unquote(target.partition("#")[0])
-        beside = posixpath.join(posixpath.dirname(concept.page), path)
-        below = posixpath.join(concept.root, path.lstrip("/"))
+        beside = posixpath.join(posixpath.dirname(page), path)
+        below = posixpath.join(self._roots.get(page, ""), path.lstrip("/"))
         for base in (below,) if path.startswith("/") else (beside, below):
             tried = posixpath.normpath(base)
-            for page in (tried, f"{tried}/{INDEX_FILE}", f"{tried}.md"):
-                if page in self.pages:
-                    return page
+            for candidate in (tried, f"{tried}/{INDEX_FILE}", f"{tried}.md"):
+                if candidate in self.pages:
+                    return candidate
         return None
 
     def _find_successors(self) -> Mapping[str, tuple[str, ...]]:
@@ -224,7 +219,7 @@ class Bundles:
                 named.setdefault(target, []).append(page)
         for page, concept in self.concepts.items():
             if page not in named and concept.lifecycle == "deprecated":
-                resolved = (self.resolve(target, concept) for target in concept.targets)
+                resolved = (self.resolve(target, page) for target in self._targets[page])
                 linked = {target for target in resolved if target and self._replaces(target, concept)}
                 if len(linked) == 1:
                     named[page] = list(linked)
@@ -234,7 +229,7 @@ class Bundles:
         for name in names:
             value = concept.front.fields.get(name)
             for target in value if isinstance(value, list) else [value]:
-                page = self.resolve(target.strip("[]"), concept) if isinstance(target, str) else None
+                page = self.resolve(target.strip("[]"), concept.page) if isinstance(target, str) else None
                 if page is not None:
                     yield page
 
@@ -247,7 +242,7 @@ class Bundles:
         kinds: dict[str, set[str]] = {}
         for concept in self.concepts.values():
             for reference in concept.references():
-                if page := self.resolve(reference.resource, concept):
+                if page := self.resolve(reference.resource, concept.page):
                     kinds.setdefault(page, set()).add(reference.kind)
         for targets in self.successors.values():
             for page in targets:
@@ -256,12 +251,14 @@ class Bundles:
 
     def describe(self, page: str) -> str:
         """Return a text that changes whenever a page would be read otherwise, though its file is the same."""
+        written = set(self._targets.get(page, ()))
         concept = self.concepts.get(page)
-        if concept is None:
-            return ",".join([str(page in self.untyped), *sorted(self._named_by.get(page, ()))])
-        written = {*concept.targets, *(reference.resource for reference in concept.references())}
-        leads = sorted((target, self.resolve(target, concept) or "") for target in written)
-        return f"{concept.lifecycle}{leads}{self.successors.get(page)}{sorted(self._named_by.get(page, ()))}"
+        state = str(page in self.untyped)
+        if concept is not None:
+            written |= {reference.resource for reference in concept.references()}
+            state = f"{concept.lifecycle}{self.successors.get(page)}"
+        leads = sorted((target, self.resolve(target, page) or "") for target in written)
+        return f"{state}{leads}{sorted(self._named_by.get(page, ()))}"
 
     def get_title(self, page: str) -> str:
         """Return the title that a concept gives itself, empty for any other page."""
@@ -280,6 +277,10 @@ class Bundles:
             site: How pages are named.
         """
         own = site.page_tag(quote_path(page)) or ""
+        chunks = [
+            replace(chunk, hyperlinks=tuple(self._mend(link, page) for link in chunk.hyperlinks))
+            for chunk in (chunks if self._roots.get(page) else ())
+        ] or chunks
         links = [Link.incoming(kind=kind, tag=own) for kind in sorted(self._named_by.get(page, ())) if own]
         concept = self.concepts.get(page)
         if concept is None and page in self.untyped:
@@ -308,7 +309,6 @@ class Bundles:
                     chunk,
                     page=described,
                     text="\n\n".join((*before, chunk.text)),
-                    hyperlinks=tuple(self._mend(link, concept) for link in chunk.hyperlinks),
                     links=(*chunk.links, *links) if first else chunk.links,
                 )
             )
@@ -338,21 +338,23 @@ class Bundles:
         """Return the tag of a reference, None for a resource without a page, such as a program."""
         if "://" in resource:
             return normalize_url(resource)
-        page = self.resolve(resource, concept)
+        page = self.resolve(resource, concept.page)
         if page is None and resource.lower().endswith(".md") and " " not in resource:
-            folder = concept.root if resource.startswith("/") else posixpath.dirname(concept.page)
+            folder = (
+                self._roots[concept.page] if resource.startswith("/") else posixpath.dirname(concept.page)
+            )
             page = posixpath.normpath(posixpath.join(folder, resource.lstrip("/")))
         return None if page is None else site.page_tag(quote_path(page))
 
-    def _mend(self, link: Hyperlink, concept: Concept) -> Hyperlink:
+    def _mend(self, link: Hyperlink, page: str) -> Hyperlink:
         """Lead a link from the root of a bundle that lies deeper than the source to its page."""
         path, mark, fragment = link.href.partition("#")
-        if not path.startswith("/") or not concept.root or path.lstrip("/") in self.pages:
+        target = None
+        if path.startswith("/") and path.lstrip("/") not in self.pages:
+            target = self.resolve(path, page)
+        if target is None:
             return link
-        page = self.resolve(path, concept)
-        if page is None:
-            return link
-        relative = posixpath.relpath(page, posixpath.dirname(concept.page) or ".")
+        relative = posixpath.relpath(target, posixpath.dirname(page) or ".")
         return link._replace(href=f"{quote_path(relative)}{mark}{fragment}")
 
     def _write_notice(self, concept: Concept) -> str:
@@ -367,17 +369,24 @@ class Bundles:
         return f"Superseded by {', '.join(names)}." if names else ""
 
 
-def _read_head(file: PageFile, encoding: str | None) -> tuple[FrontMatter, str]:
-    """Return the front matter of a page, none if it cannot be read, as is reported later, and its text."""
+def _read_text(file: PageFile, encoding: str | None, only: re.Pattern[bytes] | None = None) -> str:
+    """Return the beginning of a page, empty if it is of another form, or cannot be read."""
     try:
         head = file.folder.head(file.page, _HEAD)
-        if _BEGINNING.match(head) is None:
-            return NO_FRONT_MATTER, ""
-        text = decode_html(head, encoding=encoding).text.replace("\r\n", "\n")
-        block, body = split_front_matter(text)
-        return (read_front_matter(block), body) if block else (NO_FRONT_MATTER, "")
-    except (UnreadablePageError, OSError, FrontMatterError):
-        return NO_FRONT_MATTER, ""
+        if only is not None and only.match(head) is None:
+            return ""
+        return decode_html(head, encoding=encoding).text.replace("\r\n", "\n")
+    except (UnreadablePageError, OSError):
+        return ""
+
+
+def _read_front(file: PageFile, encoding: str | None) -> FrontMatter:
+    """Return the front matter of a page that may belong to a bundle, none if it cannot be read."""
+    try:
+        block, _ = split_front_matter(_read_text(file, encoding, _BEGINNING))
+        return read_front_matter(block) if block else NO_FRONT_MATTER
+    except FrontMatterError:
+        return NO_FRONT_MATTER
 
 
 def _find_root(page: str, pages: frozenset[str], declared: set[str]) -> str:

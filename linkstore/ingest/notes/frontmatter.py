@@ -30,6 +30,8 @@ _YAML: Final = re.compile(
 _TOML: Final = re.compile(r"\A\ufeff?(\+\+\+[ \t]*\r?\n.*?)^\+\+\+[ \t\r]*$\n?", re.DOTALL | re.MULTILINE)
 _PROPERTY: Final = r"[\w][\w/.-]{0,60}::[ \t][^\n]*"
 _PROPERTIES: Final = re.compile(rf"\A\ufeff?({_PROPERTY}(?:\n{_PROPERTY})*)(?:\n|\Z)")
+_LOGSEQ_TAGS: Final = re.compile(r"^tags?::[^\n]+", re.MULTILINE)
+_LINKED_TAG: Final = re.compile(r"\[\[([^\[\]|#]+)\]\]")
 _NAMES: Final = frozenset({"alias", "aliases", "tags", "tag"})
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BETWEEN_TAGS: Final = re.compile(r"[,\s]+")
@@ -99,6 +101,7 @@ class FrontMatter:
         tags: ``tags`` or ``tag``, without ``#``.
         categories: ``categories`` or ``category``.
         urls: ``permalink``, ``slug`` and ``redirect_from``: where else the page is, or was.
+        linked: The tags of Logseq that are written as wikilinks.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -107,6 +110,7 @@ class FrontMatter:
     tags: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -168,6 +172,7 @@ def read_front_matter(source: str) -> FrontMatter:
         tags=tuple(tag.lstrip("#") for tag in _list_names(fields, ("tags", "tag"), apart=_BETWEEN_TAGS)),
         categories=_list_names(fields, ("categories", "category")),
         urls=_list_names(fields, ("permalink", "slug", "redirect_from"))[:_MOST_URLS],
+        linked=tuple(_LINKED_TAG.findall("".join(_LOGSEQ_TAGS.findall(source)))),
     )
 
 

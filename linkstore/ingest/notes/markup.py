@@ -48,6 +48,8 @@ _SOUNDS: Final = (".mp3", ".wav", ".m4a", ".ogg", ".3gp", ".flac")
 _MEDIA: Final = (*_PICTURES, *_SOUNDS, ".mp4", ".webm", ".ogv", ".mov", ".mkv")
 _DAY: Final = re.compile(r"(\d{4})[_-](\d\d)[_-](\d\d)")
 _MONTHS: Final = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_VAULT: Final = re.compile(r"dendron://[^/]*/")
+"""What Dendron writes before the name of a note of another vault."""
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
@@ -86,7 +88,7 @@ class NoteIndex:
             name: As written, without heading and label, empty for the page itself.
             page: The path of the note it is written in.
         """
-        name = name.strip()
+        name = _VAULT.sub("", name.strip())
         if not name:
             return page
         if name.startswith(("./", "../")):

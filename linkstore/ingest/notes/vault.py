@@ -46,7 +46,7 @@ from linkstore.ingest.notes.routes import Routes, find_sites
 from linkstore.ingest.notes.templates import leave_out_templates
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
-from linkstore.ingest.suffixes import NOTE_SUFFIXES
+from linkstore.ingest.suffixes import HTML_SUFFIXES, NOTE_SUFFIXES
 from linkstore.ingest.titles import PageTitles
 
 _HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
@@ -56,19 +56,23 @@ _VAULT_FOLDERS: Final = (".obsidian", ".foam", "logseq")
 _MAX_NOTES: Final = 500
 _MAX_READ: Final = 64 * 2**10
 """How many notes of a folder are looked at, and how many bytes of each, to tell whether it is a vault."""
+_NOTES_A_PAGE: Final = 10
+"""So many notes for each page of HTML, or more, as there are in a repository around a vault."""
 _WIKILINK: Final = re.compile(r"(?<![\\`\[])\[\[([^\]|#\n]{1,200})(?:[|#][^\]\n]{0,200})?\]\](?!`)")
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def is_vault(folder: Path) -> bool:
-    """Say whether a folder is a vault: a program made it one, or, without HTML, a note names another."""
+    """Say whether a folder is a vault: a program made it one, or a note names another beside little HTML."""
     try:
         if any((folder / name).is_dir() for name in _VAULT_FOLDERS):
             return True
-        if next(folder.rglob("*.htm*"), None) is not None:
-            return False
+        html = (path for path in folder.rglob("*.htm*") if path.suffix.lower() in HTML_SUFFIXES)
+        built = sum(1 for _ in islice(html, _MAX_NOTES // _NOTES_A_PAGE + 1))
         files = (path for path in folder.rglob("*.md") if path.is_file())  # a pipe would be waited for
         notes = [path.relative_to(folder).as_posix() for path in islice(files, _MAX_NOTES)]
+        if _NOTES_A_PAGE * built > len(notes):
+            return False
         index = NoteIndex(notes, {})
         return any(
             index.resolve_name(name, note) not in {None, note}
@@ -215,7 +219,8 @@ class VaultNotes:
             guessed=body.guessed,
         )
         chunks = make_chunks(page, content.blocks, self._settings.limits)
-        links = tuple(find_property_links(dict(front.fields), file.page, notes))
+        tagged = [f"[[{name}]]" for name in front.linked if notes.resolve_name(name, file.page)]
+        links = tuple(find_property_links([front.fields, tagged], file.page, notes))
         chunks[0] = replace(chunks[0], hyperlinks=(*links, *chunks[0].hyperlinks))
         chunks = [_add_tags(chunk, front if chunk.index == 0 else NO_FRONT_MATTER) for chunk in chunks]
         return self._bundles.complete(chunks, file.page, self.site)

@@ -209,7 +209,9 @@ def make_absolute_url(href: str, base: str) -> str:
     try:
         url = join_url(base, replace_surrogates(href))
     except ValueError as error:
-        raise FetchError(f"{href[:_SHOWN]!r} is not a URL: {error}") from error
+        raise FetchError(
+            f"{href[:_SHOWN]!r} is not a URL, such as https://example.org/guide/: {error}"
+        ) from error
     match = _IPV4_HOST.match(url)
     if match is not None and match[1] not in href and match[1] not in base:
         raise ForbiddenUrlError(f"{href[:_SHOWN]!r} is not requested: its host hides an IPv4 address")

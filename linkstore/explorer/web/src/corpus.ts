@@ -15,6 +15,8 @@ const PALETTE = [
 const OTHER = "#9a9a94";
 const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 const CENTRES = 10;
+/** The share of the pages that a group has at least, whose centre is named before other pages. */
+const LEAST_NAMED = 0.01;
 
 /** Places each community on a disc, the largest in the middle, all as the seeds of a sunflower. */
 function placeCommunities(nodes: CorpusNode[], communities: string[]): [number, number][] {
@@ -49,7 +51,7 @@ export function drawMap(host: HTMLElement, corpus: Corpus, communities: string[]
   const most = Math.max(...corpus.nodes.map((node) => node.rank), 1e-12);
   const places = placeCommunities(corpus.nodes, communities);
   const [colours] = chooseColours(corpus.nodes, (at) => communities[at] ?? "");
-  const centres = new Set(listCommunities(communities).map(([id]) => id));
+  const centres = new Set(listCommunities(communities).filter(([, places]) => places.length >= LEAST_NAMED * communities.length).map(([id]) => id));
   const view = new GraphView(host, {
     name: "Map of the store", open, still: more !== null, more, keep: `linkstore-places-${corpus.pages}-${corpus.links}`,
   });
@@ -196,7 +198,8 @@ export class CorpusView {
   /** Lists the pages that links lead to most; to point at one shows it on the map. */
   private listCentres(corpus: Corpus): HTMLElement | null {
     if (!corpus.links) return null;
-    const ranked = [...corpus.nodes].filter(({ degree }) => degree).sort((node, other) => other.rank - node.rank).slice(0, CENTRES);
+    const ranked = [...corpus.nodes].filter(({ degree }) => degree).sort((node, other) => other.rank - node.rank).slice(0, CENTRES)
+      .sort((node, other) => other.degree - node.degree);
     return h("section", { class: "centres" }, h("h2", { class: "label" }, "Centres"),
       h("ol", {}, ...ranked.map((node) => {
         const item = h("li", {}, this.titleLink(node.id, node.title), h("span", { class: "muted" }, ` ${count(node.degree, "link")}`));

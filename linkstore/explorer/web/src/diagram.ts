@@ -116,6 +116,7 @@ export class Diagram {
 
   private drawNode(node: DiagramNode, lines: string[]): SVGElement {
     const [place, radius] = [this.places.get(node.id) as Place, radiusOf(node)];
+    const top = place.y + (place.above ? -radius - LABEL_GAP - LINE * lines.length : radius + LABEL_GAP);
     const hover = (id: string | null) => (): void => {
       this.light(id);
       this.options.hover?.(id);
@@ -127,7 +128,7 @@ export class Diagram {
     },
       svg("circle", { cx: place.x, cy: place.y, r: radius }),
       svg("text", { "aria-hidden": "true" }, ...lines.map((line, at) =>
-        svg("tspan", { x: place.x, y: place.y + radius + LABEL_GAP + LINE * (at + 0.8) }, line))));
+        svg("tspan", { x: place.x, y: top + LINE * (at + 0.8) }, line))));
     this.parts.set(node.id, element);
     if (node.preview) addPreview(element, node.preview);
     return element;

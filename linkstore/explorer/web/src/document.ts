@@ -25,7 +25,9 @@ export class DocumentView {
       const page = await this.source.document(id, question);
       if (turn === this.turn) this.fill(host, page);
     } catch (error) {
-      if (turn === this.turn) replace(host, h("div", { class: "page-body" }, message((error as Error).message, "error")));
+      if (turn === this.turn) replace(host, h("div", { class: "page-body" },
+        h("div", { class: "nothing" }, h("h2", {}, "This page cannot be shown"), message((error as Error).message, "error"),
+          h("p", {}, h("a", { href: "#/corpus" }, "Look for it on the map")))));
     }
   }
 

@@ -3,7 +3,7 @@
 export interface Box {
   id: string;
   radius: number;
-  /** The size of the label, which is below the node. */
+  /** The size of the label, which is below or above the node. */
   width: number;
   height: number;
   /** Labels of heavier nodes come first where there is no room for all. */
@@ -17,6 +17,8 @@ export interface Place {
   y: number;
   /** Whether there is no room for the label. */
   bare: boolean;
+  /** Whether the label is above the node: fewer lines cross it there. */
+  above?: boolean;
 }
 
 interface Rectangle {
@@ -40,11 +42,12 @@ export function overlap(one: Rectangle, other: Rectangle): boolean {
 
 export function bound(box: Box, place: Place): Rectangle {
   const half = place.bare ? box.radius : Math.max(box.radius, box.width / 2);
+  const label = place.bare ? 0 : LABEL_GAP + box.height;
   return {
     left: place.x - half - GAP / 2,
     right: place.x + half + GAP / 2,
-    top: place.y - box.radius - GAP / 2,
-    bottom: place.y + box.radius + (place.bare ? 0 : LABEL_GAP + box.height) + GAP / 2,
+    top: place.y - box.radius - (place.above ? label : 0) - GAP / 2,
+    bottom: place.y + box.radius + (place.above ? 0 : label) + GAP / 2,
   };
 }
 
@@ -58,6 +61,7 @@ export function layOut(boxes: Box[], edges: [string, string][], width: number, h
   pull(boxes, places, edges, width, height);
   fit(boxes, places, width, height);
   while (!separate(boxes, places, width, height) && dropLabel(boxes, places));
+  turnLabels(boxes, places, edges, height);
   return new Map(boxes.map((box, at) => [box.id, places[at] as Place]));
 }
 
@@ -170,4 +174,39 @@ function dropLabel(boxes: Box[], places: Place[]): boolean {
   const place = places[overlapping.at(-1) ?? -1];
   if (place) place.bare = true;
   return place !== undefined;
+}
+
+/** Puts a label above its node where fewer lines cross it there than below, and nothing is in the way. */
+function turnLabels(boxes: Box[], places: Place[], edges: [string, string][], height: number): void {
+  const at = new Map(boxes.map((box, place) => [box.id, places[place] as Place]));
+  const lines = edges.flatMap(([source, target]): [Place, Place][] => {
+    const [from, to] = [at.get(source), at.get(target)];
+    return from && to && from !== to ? [[from, to]] : [];
+  });
+  boxes.forEach((box, own) => {
+    const place = places[own] as Place;
+    if (place.bare) return;
+    const turned = { ...place, above: true };
+    const bounds = bound(box, turned);
+    const free = bounds.top >= MARGIN / 2 && bounds.bottom <= height &&
+      !boxes.some((other, its) => its !== own && overlap(bounds, bound(other, places[its] as Place)));
+    const crossed = (side: 1 | -1): number => {
+      const [near, far] = [place.y + side * (box.radius + LABEL_GAP), place.y + side * (box.radius + LABEL_GAP + box.height)];
+      const label = { left: place.x - box.width / 2, right: place.x + box.width / 2, top: Math.min(near, far), bottom: Math.max(near, far) };
+      return lines.filter(([from, to]) => crosses(from, to, label)).length;
+    };
+    place.above = free && crossed(-1) < crossed(1);
+  });
+}
+
+/** Says whether a line goes through a rectangle: the part of it between the sides also lies between top and bottom somewhere. */
+function crosses(from: Place, to: Place, box: Rectangle): boolean {
+  let [start, end] = [0, 1];
+  for (const [origin, way, least, most] of [[from.x, to.x - from.x, box.left, box.right], [from.y, to.y - from.y, box.top, box.bottom]] as const) {
+    if (!way && (origin < least || origin > most)) return false;
+    if (!way) continue;
+    const [one, other] = [(least - origin) / way, (most - origin) / way];
+    [start, end] = [Math.max(start, Math.min(one, other)), Math.min(end, Math.max(one, other))];
+  }
+  return start < end;
 }

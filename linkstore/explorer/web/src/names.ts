@@ -72,7 +72,7 @@ export function makeQuestions(corpus: Corpus, communities: string[]): string[] {
   const [first, second, third] = [...centres, ...places.filter((at) => !centres.includes(at))];
   const ask = (at: number): string => {
     const title = titles[at] ?? "";
-    return /^(how|what|why|when|where|who|which)\b/i.test(title) ? `${title.replace(/[?.]?$/, "")}?` : `What is ${title} about?`;
+    return /^(how|what|why|when|where|who|which)\b/i.test(title) ? `${title.replace(/[?.]?$/, "")}?` : `What should I know about ${title}?`;
   };
   const partner = corpus.edges
     .filter(([source, target]) => second !== undefined && (source === second || target === second) && source !== first && target !== first)
@@ -81,7 +81,7 @@ export function makeQuestions(corpus: Corpus, communities: string[]): string[] {
     .sort((at, other) => rankAt(corpus.nodes, other) - rankAt(corpus.nodes, at))[0];
   const questions = [
     first === undefined ? "" : ask(first),
-    second === undefined ? "" : partner === undefined ? ask(second) : `How does ${titles[second]} relate to ${titles[partner]}?`,
+    second === undefined ? "" : partner === undefined ? ask(second) : `How are ${titles[second]} and ${titles[partner]} related?`,
     third === undefined ? "" : ask(third),
   ];
   return [...new Set(questions.filter(Boolean))];

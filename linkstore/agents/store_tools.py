@@ -1,4 +1,4 @@
-"""The tools ``search``, ``similar`` and ``read``; and ``add`` and ``delete``, which only a server offers.
+"""The tools ``search``, ``read``, ``follow``, ``path`` and ``schema``; ``add`` and ``delete`` of a server.
 
 A model reads the docstrings of the tools: :mod:`linkstore.agents.tools` says how.
 """
@@ -6,11 +6,12 @@ A model reads the docstrings of the tools: :mod:`linkstore.agents.tools` says ho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Annotated, Any, Final, Literal
 
 from langchain_core.documents import Document
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from linkstore.agents.tool_answers import (
     ToolAnswer,
@@ -25,22 +26,24 @@ from linkstore.agents.tool_answers import (
 from linkstore.context.compiled import frame_parts
 from linkstore.core.arguments import quote_value
 from linkstore.core.calls import Operation, call, call_engine
-from linkstore.core.display import escape_unprintable
+from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.documents import is_storable
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Chain, Hit, Hits, Triple, get_page
 from linkstore.core.links import LINKS_KEY, as_link, get_links
-from linkstore.core.plans import Documents, Find, Nearest, Plan, StoredDocument, Vectors, ask, read_documents
+from linkstore.core.plans import read_documents
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError, StrategyError
 from linkstore.store.documents import as_document
-from linkstore.store.graph import look_up_name
+from linkstore.store.graph import answer_paths, look_up_name
+from linkstore.store.misspellings import check_known_names
 from linkstore.store.schema import TYPE_FIELD, RecordedSchema
 from linkstore.store.schema_graph import read_schema
 from linkstore.store.unanswered import record_unanswered
 from linkstore.strategies.all_paths import AllPaths
-from linkstore.strategies.base import Strategy
-from linkstore.strategies.neighbours import Neighbour, find_neighbours
+from linkstore.strategies.base import HopDirection, SearchOptions, Strategy
+from linkstore.strategies.eager import Eager
+from linkstore.strategies.neighbours import MAX_SHOWN_MEMBERS, Neighbour, Neighbours, find_neighbours
 from linkstore.strategies.pagerank import PageRank
 
 LONGEST_QUESTION: Final = 4000
@@ -53,6 +56,22 @@ PREVIOUS_KINDS: Final = frozenset({"previous"})
 _BRACKETED: Final = re.compile(r"\[([^\[\]]+)\]")
 AdjacentIds = tuple[str | None, str | None]
 """The ids of the documents before and after another."""
+Kinds = Annotated[
+    list[str] | None,
+    BeforeValidator(lambda given: _SEPARATORS.split(given) if isinstance(given, str) else given),
+]
+"""Kinds of link, which a model may name without a list."""
+_SEPARATORS: Final = re.compile(r"\s*[,|]\s*")
+Direction = Annotated[HopDirection, BeforeValidator(lambda given: _DIRECTIONS.get(given, given))]
+_DIRECTIONS: Final[Mapping[str, HopDirection]] = {
+    **dict.fromkeys(("in", "incoming", "back", "backwards", "inward", "reverse"), "backward"),
+    **dict.fromkeys(("out", "outgoing", "forwards", "outward"), "forward"),
+    **dict.fromkeys(("any", "all", "either", "bidirectional"), "both"),
+}
+"""What models call a direction."""
+MOST_NAMED: Final = 200
+"""How many names of a sort are listed."""
+MOST_PATHS: Final = 3
 
 
 class GivenLink(BaseModel):
@@ -125,9 +144,9 @@ def search(scope: ToolScope, question: str, result_type: str | None = None) -> O
         )
         for hit in shown
     ]
-    notes = [f"Probably nothing here is about this: {hits.doubt}."] if hits.doubt else []
+    remarks = [f"Probably nothing here is about this: {hits.doubt}."] if hits.doubt else []
     heading = f"{len(results)} results; cite a document by its id in brackets, or its URL."
-    return make_results_answer(heading, results, list(map(escape_unprintable, notes)))
+    return make_results_answer(heading, results, list(map(escape_unprintable, remarks)))
 
 
 def _choose_strategy(scope: ToolScope) -> Strategy:
@@ -178,46 +197,6 @@ def _advise_search(hits: Hits) -> list[str]:
             "if nothing is found again, tell the user that the store does not answer this",
         ]
     return ["there is no document that these tools may read, so other questions find nothing either"]
-
-
-def similar(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
-    """Find the documents whose texts are most similar to one document.
-
-    Use it rather than $search if you have a document and want others like it. Returns at most $results
-    documents as $search does, without links. Changes nothing.
-
-    Args:
-        scope: Of the tools.
-        id: The document: its id, URL or name.
-
-    Raises:
-        DocumentError: If there is no such document.
-    """
-    document = yield from find_document(scope, id)
-    hits = yield from scope.answer(_find_nearest(str(document.id), scope.limits.results))
-    if not hits:
-        return make_empty_answer("there is no other document", [])
-    results = [
-        ToolResult(
-            document=as_document(similar_document),
-            query=document.page_content[:LONGEST_QUESTION],
-            width=scope.limits.snippet,
-            chains=(),
-            similarity=similarity,
-        )
-        for similar_document, similarity in hits
-    ]
-    heading = f"{len(results)} documents most similar to {format_citation(document)}:"
-    return make_results_answer(heading, results)
-
-
-def _find_nearest(id: str, count: int) -> Plan[list[tuple[StoredDocument, float]]]:
-    candidates = yield from ask(Find(ids=(id,)))
-    vectors = yield from ask(Vectors(refs=candidates.refs))
-    near = yield from ask(Nearest(vector=vectors[0], k=count + 1))
-    documents = yield from ask(Documents(refs=near.refs))
-    rows = zip(documents, near.similarity.tolist(), strict=True)
-    return [(document, similarity) for document, similarity in rows if document.id != id][:count]
 
 
 def read(scope: ToolScope, id: str | list[str], offset: int = 0) -> Operation[ToolAnswer]:
@@ -386,3 +365,172 @@ def delete(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
         raise DocumentError(f"no document has the id {id[:200]!r}, so nothing was deleted; give its exact id")
     yield from call(scope.store.delete, scope.store.adelete, [id])
     return ToolAnswer(text=f"[{escape_unprintable(id)}] was deleted.", data={"id": id, "done": "deleted"})
+
+
+def follow(
+    scope: ToolScope,
+    id: str,
+    kinds: Kinds = None,
+    direction: Direction = "forward",
+) -> Operation[ToolAnswer]:
+    """Go where the links of one document lead.
+
+    Use it rather than $search if you know the document. Returns at most $results documents at the other ends,
+    each with id, URL and a part of its text. Changes nothing.
+
+    Args:
+        scope: Of the tools.
+        id: The document: its id, URL or name.
+        kinds: Only links of these kinds. Default all.
+        direction: "forward" along the links, "backward" to what links to it, or "both".
+
+    Raises:
+        UnknownNameError: If no document in the store has links of one of the kinds.
+        StrategyError: If the direction or a kind is invalid, or no links may be followed.
+        DocumentError: If there is no such document.
+    """
+    if not scope.ceiling:
+        raise StrategyError("the ceiling is 0: no links may be followed here; use search and read")
+    near = yield from _read_neighbours(scope, id)
+    own = {neighbour.link.kind for neighbour in (*near.outgoing, *near.incoming)}
+    asked = Eager(kinds=[correct_name(kind, own) for kind in kinds or ()] or None, direction=direction)
+    yield from check_known_names(scope.backend, asked, SearchOptions(filter=scope.filter))
+    id = near.id
+    sides = _list_sides(near, direction)
+    chosen = [
+        (neighbour, away)
+        for neighbour, away in sides
+        if asked.followed is None or neighbour.link.kind in asked.followed
+    ]
+    ends = _find_ends(id, chosen)
+    large = [neighbour for neighbour, _ in chosen if neighbour.more]
+    if not ends:
+        return make_empty_answer(_explain_empty(id, chosen, large), _advise_links(near))
+    shown = list(ends.items())[: scope.limits.results]
+    documents = yield from find_documents(scope, [end for end, _ in shown])
+    results = [
+        ToolResult(
+            document=documents[end],
+            query=triple.label or "",
+            width=scope.limits.snippet,
+            chains=(Chain(id, (triple,)),),
+        )
+        for end, triple in shown
+        if end in documents
+    ]
+    heading = (
+        f"{len(results)} of {format_count(len(ends), 'document')} that links of "
+        f"[{escape_unprintable(near.id)}] lead to:"
+    )
+    rest = len(ends) - len(results)
+    remarks = [f"{rest:,} more documents are not shown; name kinds to see fewer."] if rest > 0 else []
+    remarks += [f"Not followed: {_describe_hub(neighbour)}." for neighbour in large]
+    return make_results_answer(heading, results, remarks, found=len(ends))
+
+
+def path(scope: ToolScope, start: str, end: str) -> Operation[ToolAnswer]:
+    """Find how two documents are connected: the shortest chains of links between them, in any direction.
+
+    Use it rather than $follow if you know both ends. Returns at most 3 chains. Changes nothing.
+
+    Args:
+        scope: Of the tools.
+        start: The first document: its id, URL or name.
+        end: The other one.
+
+    Raises:
+        QueryError: If there is no such document, several may be meant, or both are the same.
+    """
+    paths = yield from answer_paths(scope.backend, start, end, MOST_PATHS, scope.filter, scope.ceiling)
+    lines = [f"{at}. {escape_unprintable(str(chain))}" for at, chain in enumerate(paths.chains, 1)]
+    lines += [f"Not complete: {escape_unprintable(limit)}." for limit in paths.limits]
+    if not paths.chains:
+        ends = f"[{escape_unprintable(paths.start)}] and [{escape_unprintable(paths.end)}]"
+        lines.insert(0, f"No chain of links connects {ends}.")
+    return ToolAnswer(text="\n".join(lines), data=paths.to_dict())
+
+
+def _read_neighbours(scope: ToolScope, name: str) -> Operation[Neighbours]:
+    document = yield from find_document(scope, name)
+    near = yield from scope.answer(find_neighbours(str(document.id)))
+    return near or Neighbours(id=str(document.id), outgoing=(), incoming=())  # deleted in between
+
+
+def _list_sides(near: Neighbours, direction: HopDirection) -> list[tuple[Neighbour, bool]]:
+    """Return the links of these directions, and whether each leads away."""
+    outgoing = [(neighbour, True) for neighbour in near.outgoing] if direction != "backward" else []
+    incoming = [(neighbour, False) for neighbour in near.incoming] if direction != "forward" else []
+    return [*outgoing, *incoming]
+
+
+def _find_ends(id: str, sides: Iterable[tuple[Neighbour, bool]]) -> dict[str, Triple]:
+    """Return the other documents with their links: the most similar of each link, then the next of each."""
+    ends: dict[str, Triple] = {}
+    rows = [[(other, neighbour.link, away) for other in neighbour.ids] for neighbour, away in sides]
+    for other, link, away in (entry for column in zip_longest(*rows) for entry in column if entry):
+        if other != id and other not in ends:
+            subject, object_ = (id, other) if away else (other, id)
+            ends[other] = Triple(subject=subject, kind=link.kind, object=object_, label=link.label)
+    return ends
+
+
+def _explain_empty(id: str, chosen: Sequence[tuple[Neighbour, bool]], large: Sequence[Neighbour]) -> str:
+    if large:
+        return "; ".join(map(_describe_hub, large))
+    if chosen:
+        return (
+            f"document {id!r} has {format_count(len(chosen), 'link')} of this sort, to "
+            "no document in the store"
+        )
+    return f"document {id!r} has no links of this sort"
+
+
+def _advise_links(near: Neighbours) -> list[str]:
+    """Advise on the links that the document does have."""
+    advice = []
+    for name, own in (("forward", near.outgoing), ("backward", near.incoming)):
+        kinds = sorted({neighbour.link.kind for neighbour in own if neighbour.ids})
+        if kinds:
+            advice.append(f"direction={name!r} leads to documents by links of the kinds {', '.join(kinds)}")
+    return advice or ["it has no links to other documents; search for something else"]
+
+
+def _describe_hub(one: Neighbour) -> str:
+    return escape_unprintable(
+        f"the link {one.link.kind} {one.link.tag} leads to more than "
+        f"{MAX_SHOWN_MEMBERS:,} documents; search among them"
+        " by a question instead"
+    )
+
+
+def schema(scope: ToolScope) -> Operation[ToolAnswer]:
+    """List the types of document, the kinds of link between them and the metadata fields of the store.
+
+    Use it rather than $search to learn which names there are. Returns at most $most_named names of each sort.
+    Changes nothing.
+    """
+    # Without a recorded schema, the time may grow with the size of the store.
+    recorded = yield from read_schema(scope.backend)
+    if recorded:
+        kinds, fields = sorted(recorded.schema.kinds), [recorded.schema.type_field]
+        lines = [recorded.schema.describe()]
+    else:
+        vocabulary = yield from call_engine(scope.backend, scope.backend.vocabulary())
+        kinds, fields = sorted(vocabulary.kinds), sorted(vocabulary.fields - {LINKS_KEY})
+        lines = [f"Kinds of link: {_list_names(kinds)}", f"Metadata fields: {_list_names(fields)}"]
+    data = {
+        "schema": recorded.schema.to_dict() if recorded else None,
+        "kinds": kinds[:MOST_NAMED],
+        "fields": fields[:MOST_NAMED],
+        "max_hops": scope.ceiling,
+    }
+    return ToolAnswer(
+        text="\n".join([*lines, f"match follows at most {format_count(scope.ceiling, 'link')} in a row."]),
+        data=data,
+    )
+
+
+def _list_names(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - MOST_NAMED:,} more" if len(listed) > MOST_NAMED else ""
+    return escape_unprintable(", ".join(listed[:MOST_NAMED]) or "none") + more

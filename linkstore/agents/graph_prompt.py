@@ -1,0 +1,159 @@
+"""The prompt for Cypher about a store: types, relations, examples, and paths from what a question names.
+
+The examples are made of the relations of the store, with marks such as <a ship> in the place of names. The
+paths begin at the documents that a question names, as queries that need little change: a small model picks
+among them more surely than it composes. Prompts with examples that are made for the question follow D. Gao
+and others, "Text-to-SQL Empowered by Large Language Models", PVLDB 17(5), 2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from langchain_core.documents import Document
+
+from linkstore.agents.cypher_schema import MAX_PATHS, Arrow, list_arrows, list_paths, quote, write_node
+from linkstore.core.text import tokenize
+from linkstore.store.schema import Schema
+from linkstore.strategies.resolver import list_given_names
+
+Name = tuple[str, str]
+"""A name in a question, and the type of the document that has it."""
+MAX_LEADS: Final = 10
+"""How many paths from a named document are shown."""
+MAX_NAMES: Final = 3
+MAX_EXAMPLES: Final = 8
+"""How many relations have examples."""
+_TASK: Final = """\
+Translate a question into Cypher, for a graph database with these types and fields:
+{types}
+and these relations:
+{relations}
+
+Rules:
+- Everything has a name: what the question calls it, such as {{name: '<name>'}}. Names are never made up.
+- Follow only these relations, between these types; a path may need several.
+- Choose the relation whose words the question uses.
+- Return one variable, or count of it. Each node has its own variable.
+
+Examples:
+{examples}"""
+
+
+def write_task(schema: Schema, types: str) -> str:
+    """Return the prompt for questions about a store: its schema, rules, and examples without its names.
+
+    Args:
+        schema: Of the store.
+        types: Its types with their fields, in words.
+    """
+    arrows = list_arrows(schema)
+    relations = [
+        f"{write_node('', first)}-[:{quote(kind)}]->{write_node('', second)}"
+        for kind, first, second in arrows
+    ]
+    return _TASK.format(
+        types=types, relations="\n".join(relations), examples="\n".join(_list_examples(arrows))
+    )
+
+
+def _write_words(kind: str) -> str:
+    return kind.lower().replace("_", " ")
+
+
+def _list_examples(arrows: Sequence[Arrow]) -> Iterator[str]:
+    """Yield questions and queries: along each relation, against it, one with NOT, one of two, a count."""
+    for arrow in arrows[:MAX_EXAMPLES]:
+        _, first, second = arrow
+        yield from _ask_one_link(arrow, f"<a {first.lower()}>", True)
+        yield from _ask_one_link(arrow, f"<a {second.lower()}>", False)
+    for kind, first, second in arrows[:1]:
+        words, link = _write_words(kind), f"-[:{quote(kind)}]->"
+        end = write_node("", second, f"<a {second.lower()}>")
+        yield f"Which {first.lower()} is not {words} <a {second.lower()}>?"
+        yield f"MATCH {write_node('x', first)} WHERE NOT (x){link}{end} RETURN x"
+        yield f"How many {first.lower()} {words} <a {second.lower()}>?"
+        yield f"MATCH {write_node('x', first)}{link}{end} RETURN count(x)"
+        starts = [write_node("", first, f"<{order} {first.lower()}>") for order in ("first", "second")]
+        yield f"Which {second.lower()} have both <first {first.lower()}> and <second {first.lower()}>?"
+        yield f"MATCH {starts[0]}{link}{write_node('x', second)}<-[:{quote(kind)}]-{starts[1]} RETURN x"
+
+
+def _ask_one_link(arrow: Arrow, name: str, forward: bool) -> Iterator[str]:
+    kind, first, second = arrow
+    words, link = _write_words(kind), f"-[:{quote(kind)}]->"
+    if forward:
+        yield f"{name} {words} which {second.lower()}?"
+        yield f"MATCH {write_node('', first, name)}{link}{write_node('x', second)} RETURN x"
+    else:
+        yield f"Which {first.lower()} {words} {name}?"
+        yield f"MATCH {write_node('x', first)}{link}{write_node('', second, name)} RETURN x"
+
+
+def find_names(question: str, documents: Iterable[Document], type_field: str) -> list[Name]:
+    """Find the names of documents that stand in a question, whole, with their types; the longest first.
+
+    Args:
+        question: The question.
+        documents: Those that it may name.
+        type_field: The metadata field that holds types.
+    """
+    padded = f" {' '.join(tokenize(question))} "
+    names: dict[Name, int] = {}
+    for document in documents:
+        label = str(document.metadata.get(type_field))
+        for name in (*list_given_names(document.metadata), document.id or ""):
+            words = " ".join(tokenize(name))
+            if words and (f" {words} " in padded or f" {words}'s " in padded):
+                names.setdefault((name, label), len(words))
+    longest: list[Name] = []
+    for name, label in sorted(names, key=lambda own: (-names[own], own)):
+        if not any(name.casefold() in longer.casefold() for longer, _ in longest):
+            longest.append((name, label))
+    return longest[:MAX_NAMES]
+
+
+def is_in_question(name: str, question: str) -> bool:
+    """Say whether a question has all words of a name."""
+    return set(tokenize(name)) <= {
+        form for word in tokenize(question) for form in (word, word.removesuffix("'s"))
+    }
+
+
+def write_leads(names: Sequence[Name], schema: Schema) -> str:
+    """Say what a question names, and list the paths from there as queries; nothing without a name.
+
+    Args:
+        names: Names in the question, each with the type of the document that it means.
+        schema: Of the store.
+    """
+    arrows = list_arrows(schema)
+    named = [(name, label) for name, label in names if label in schema.types]
+    if not named:
+        return ""
+    meant = ", ".join(f"{name} is a {label}" for name, label in named)
+    lines = [f"In the question: {meant}. Paths from there:"]
+    for name, label in named:
+        lines += islice(_list_leads(name, label, arrows, sorted(schema.types)), 2 * MAX_LEADS)
+    return "\n".join([*lines, ""])
+
+
+def _list_leads(name: str, label: str, arrows: Sequence[Arrow], types: Sequence[str]) -> Iterator[str]:
+    """Yield questions and queries from a named document to each type, the shortest first.
+
+    The questions ask for a type alone, and say the relation only where it joins documents of the same type:
+    with all relations in words, a small model was right less often.
+    """
+    for arrow in arrows:
+        if arrow[1] == arrow[2] == label:
+            yield from _ask_one_link(arrow, name, True)
+            yield from _ask_one_link(arrow, name, False)
+    paths = [(path, end) for end in types for path in list_paths(arrows, label, end)[: MAX_PATHS - 1]]
+    start = write_node("", label)
+    for path, end in sorted(paths, key=lambda own: own[0].count("[")):
+        if path.count("[") > 1 or end != label:
+            middle = path.removeprefix(start).removesuffix(write_node("", end))
+            yield f"Which {end.lower()}?"
+            yield f"MATCH {write_node('', label, name)}{middle}{write_node('x', end)} RETURN x"

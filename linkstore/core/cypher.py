@@ -1,0 +1,563 @@
+"""The part of openCypher that a :class:`~linkstore.core.graph_query.GraphQuery` can say, read as a pattern.
+
+    MATCH (:Ship {name: 'MV Aurora'})-[:OWNED_BY]->(owner:Company)
+    WHERE owner.founded < 1990 AND NOT (owner)-[:LISTED_BY]->(:Agency)
+    RETURN owner ORDER BY owner.founded LIMIT 10
+
+The properties ``name``, ``title`` and ``id`` name a document, as the start of a branch does; all others are
+metadata. The label of a node is its type, the type of a relationship a kind of link. See the "Cypher Query
+Language Reference, Version 9" of openCypher; what is not read is refused, with its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from linkstore.core.arguments import quote_value
+from linkstore.core.filters import Filter
+from linkstore.core.graph_query import MAX_REPEAT
+from linkstore.errors import QueryError
+
+if TYPE_CHECKING:
+    from lark import Lark, Tree
+
+NAME_PROPERTIES: Final = frozenset({"name", "title", "id"})
+"""Properties that name a document instead of being compared with its metadata."""
+MAX_CHARACTERS: Final = 10_000
+_GRAMMAR: Final = r"""
+start: match+ "RETURN"i returned order? limit? ";"?
+match: "MATCH"i _part ("," _part)* where?
+_part: (NAME "=")? chain
+chain: node (link node)*
+node: "(" [NAME] label* [properties] ")"
+label: ":" word
+properties: "{" [word ":" value ("," word ":" value)*] "}"
+link: LEFT? "-" ["[" [NAME] kinds? repeat? "]"] "-" RIGHT?
+kinds: ":" word ("|" ":"? word)*
+repeat: "*" [INT] [DOTS [INT]]
+?where: "WHERE"i condition
+?condition: conjunction
+    | conjunction ("OR"i conjunction)+ -> either
+?conjunction: negation
+    | negation ("AND"i negation)+ -> both
+?negation: "NOT"i negation -> negated
+    | comparison
+    | "(" condition ")"
+    | chain -> exists
+    | "EXISTS"i "{" "MATCH"i? chain where? "}" -> exists
+    | "EXISTS"i "(" chain ")" -> exists
+comparison: operand OPERATOR operand -> compared
+    | operand "IN"i list -> among
+    | operand "IS"i "NULL"i -> absent
+    | operand "IS"i "NOT"i "NULL"i -> present
+operand: NAME "." word -> property
+    | NAME -> variable
+    | word "(" operand ")" -> function
+    | value -> literal
+returned: ["DISTINCT"i] item ("," item)*
+item: expression ["AS"i word]
+expression: NAME -> variable
+    | NAME "." word -> property
+    | "COUNT"i "(" ["DISTINCT"i] (NAME | STAR) ")" -> count
+order: "ORDER"i "BY"i expression [DIRECTION]
+limit: "LIMIT"i INT
+?value: STRING -> string
+    | NUMBER -> number
+    | "TRUE"i -> true
+    | "FALSE"i -> false
+    | list
+list: "[" [value ("," value)*] "]"
+?word: NAME | QUOTED
+OPERATOR: "=" | "<>" | "!=" | "<=" | ">=" | "<" | ">"
+DIRECTION: /(ASC|DESC)(ENDING)?/i
+LEFT.2: "<" /(?=\s*-)/
+RIGHT: ">"
+DOTS: ".."
+STAR: "*"
+NAME: /[^\W\d]\w*/
+QUOTED: /`[^`]+`/
+STRING: /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/
+NUMBER: /-?\d+(\.\d+)?/
+INT: /\d+/
+%import common.WS
+%ignore WS
+%ignore /\/\/[^\n]*/
+"""
+_READS: Final = (
+    "of Cypher it takes MATCH, WHERE with patterns, NOT, AND, OR, =, <>, <, <=, >, >=, IN and IS NULL, RETURN"
+    " of one variable or its properties or count, ORDER BY, and LIMIT"
+)
+_NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_TURNED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_COMPARED: Final = {
+    "=": "$eq",
+    "<>": "$ne",
+    "<": "$lt",
+    "<=": "$lte",
+    ">": "$gt",
+    ">=": "$gte",
+    "among": "$in",
+    "NOT IN": "$nin",
+}
+_OF_CASE: Final = frozenset({"tolower", "toupper", "lower", "upper", "trim"})
+
+
+@dataclass(slots=True, kw_only=True)
+class PatternNode:
+    """A node of a pattern.
+
+    Args:
+        type: Its label; None: any.
+        name: The id or name of the document that it is; None: any.
+        filters: Filters that its metadata must pass.
+    """
+
+    type: str | None = None
+    name: str | None = None
+    filters: list[Filter] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternLink:
+    """A relationship of a pattern.
+
+    Args:
+        start: The variable of the node that it leads from.
+        end: The variable of the node that it leads to.
+        kinds: Its types, of which any will do.
+        directed: Whether the query says its direction.
+        repeat: The least and the most links in a row.
+    """
+
+    start: str
+    end: str
+    kinds: tuple[str, ...]
+    directed: bool = True
+    repeat: tuple[int, int] = (1, 1)
+
+    def turn(self) -> PatternLink:
+        """Return the link in the other direction."""
+        return replace(self, start=self.end, end=self.start)
+
+
+@dataclass(slots=True, kw_only=True)
+class Pattern:
+    """Nodes by their variables, the links between them, and what must not be there.
+
+    Args:
+        nodes: By variable; a node without one has a number in its place.
+        links: In the order of the query.
+        without: Patterns that must not be there, each with the variable that it shares with this one.
+    """
+
+    nodes: dict[str, PatternNode] = field(default_factory=dict)
+    links: list[PatternLink] = field(default_factory=list)
+    without: list[tuple[str, Pattern]] = field(default_factory=list)
+
+    @property
+    def parts(self) -> Iterator[Pattern]:
+        """The pattern and all that must not be there."""
+        yield self
+        for _, other in self.without:
+            yield from other.parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """A property of a node.
+
+    Args:
+        variable: The variable of the node.
+        key: The name of the property; None for the node itself.
+        counted: Whether the nodes are counted.
+    """
+
+    variable: str
+    key: str | None = None
+    counted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CypherQuery:
+    """A query as it is written.
+
+    Args:
+        pattern: What is looked for.
+        returned: What is returned.
+        order: What orders it; None: nothing.
+        descending: Whether the largest come first.
+        limit: The maximum number of results; None: not said.
+    """
+
+    pattern: Pattern
+    returned: tuple[Property, ...]
+    order: Property | None = None
+    descending: bool = False
+    limit: int | None = None
+
+
+def read_cypher(text: str, *, forgiving: bool = False) -> CypherQuery:
+    """Read a query.
+
+    Args:
+        text: The query.
+        forgiving: Whether a variable with several names, which nothing has in a graph, stands for as many
+            nodes, and one that no node has for the only node without. Default False: they are refused.
+
+    Raises:
+        QueryError: If it is malformed, or says what is not taken.
+    """
+    from lark import UnexpectedInput
+
+    if len(text) > MAX_CHARACTERS:
+        raise QueryError(f"a query may have {MAX_CHARACTERS:,} characters, not {len(text):,}")
+    try:
+        return _Reading(forgiving).read(_make_parser().parse(text))
+    except RecursionError as error:
+        raise QueryError("the conditions of the query are nested too deeply") from error
+    except UnexpectedInput as error:
+        rest = text[error.pos_in_stream :] if error.pos_in_stream is not None else ""
+        at = f"at {quote_value(rest[:40])}" if rest.strip() else "at its end"
+        raise QueryError(f"the query cannot be read {at}; {_READS}") from error
+
+
+@cache
+def _make_parser() -> Lark:
+    from lark import Lark
+
+    return Lark(_GRAMMAR, parser="lalr", maybe_placeholders=True)
+
+
+class _Reading:
+    """One query while its tree is read."""
+
+    def __init__(self, forgiving: bool) -> None:
+        self._forgiving = forgiving
+        self._unnamed = 0
+        self._aliases: dict[str, Property] = {}
+        self._different: list[tuple[str, str]] = []
+        self._same: dict[str, str] = {}
+
+    def read(self, tree: Tree[Any]) -> CypherQuery:
+        pattern = Pattern()
+        order: Property | None = None
+        descending = False
+        returned: tuple[Property, ...] = ()
+        limit = None
+        for part in tree.children:
+            if part.data == "match":
+                for child in part.children:
+                    if isinstance(child, str):
+                        continue  # the name of a path
+                    if child.data == "chain":
+                        self._add_chain(pattern, child)
+                    else:
+                        self._add_condition(pattern, child)
+            elif part.data == "returned":
+                returned = tuple(self._read_item(pattern, item) for item in part.children if item)
+            elif part.data == "order":
+                order = self._read_order(pattern, part.children[0])
+                descending = str(part.children[1] or "").upper().startswith("DESC")
+            else:
+                limit = int(str(part.children[0]))
+        for pair in self._different:
+            first, second = map(self._resolve, pair)
+            named = next((own for own in (first, second) if pattern.nodes[own].name is not None), None)
+            if named is None:
+                raise QueryError(
+                    f"{first} <> {second}: one of them needs a name, such as ({first} {{name: 'x'}})"
+                )
+            other = second if named == first else first
+            pattern.without.append((other, _make_named(other, pattern.nodes[named].name)))
+        return CypherQuery(
+            pattern=pattern, returned=returned, order=order, descending=descending, limit=limit
+        )
+
+    def _read_order(self, pattern: Pattern, tree: Tree[Any]) -> Property:
+        """Return what orders the results: a count, or a property, which may name documents too."""
+        variable, *key = map(_unquote, tree.children)
+        order = self._aliases.get(variable) if tree.data == "variable" else None
+        order = order or self._read_expression(pattern, tree)
+        if order.key is not None or order.counted:
+            return order
+        if tree.data != "property" or key == ["id"]:
+            raise QueryError(
+                f"ORDER BY {'.'.join([variable, *key])}: give a property, such as {variable}.year"
+            )
+        return replace(order, key=key[0])
+
+    def _add_chain(self, pattern: Pattern, tree: Tree[Any]) -> list[str]:
+        """Add the nodes and links of a chain, and return the variables of its nodes."""
+        parts = tree.children
+        variables = [self._add_node(pattern, part) for part in parts[::2]]
+        for number, part in enumerate(parts[1::2]):
+            pattern.links.append(self._read_link(part, variables[number], variables[number + 1]))
+        return variables
+
+    def _add_node(self, pattern: Pattern, tree: Tree[Any]) -> str:
+        variable, *labels, properties = tree.children
+        name = self._resolve(str(variable)) if variable is not None else self._make_variable()
+        if self._forgiving and self._has_other_name(pattern, name, properties):
+            name = self._make_variable()
+        node = pattern.nodes.setdefault(name, PatternNode())
+        for label in labels:
+            node.type = _agree(name, "type", node.type, _unquote(label.children[0]))
+        pairs = properties.children if properties is not None else ()
+        for key, value in zip(pairs[::2], pairs[1::2], strict=True):
+            if key is not None:
+                self._compare(pattern, Property(variable=name, key=_unquote(key)), "=", _read_value(value))
+        return name
+
+    @staticmethod
+    def _has_other_name(pattern: Pattern, variable: str, properties: Tree[Any] | None) -> bool:
+        """Say whether a node that has a name is given another one."""
+        before = pattern.nodes[variable].name if variable in pattern.nodes else None
+        pairs = properties.children if properties is not None else []
+        named = {_unquote(key): value for key, value in zip(pairs[::2], pairs[1::2], strict=True) if key}
+        names = [str(_read_value(named[key])) for key in NAME_PROPERTIES & named.keys()]
+        return before is not None and bool(names) and before not in names
+
+    def _resolve(self, variable: str) -> str:
+        """Return the variable that stands for one, which WHERE says to be the same."""
+        return self._same.get(variable, variable)
+
+    def _unite(self, pattern: Pattern, first: str, second: str) -> None:
+        """Make one node of two."""
+        kept, dropped = self._get_node(pattern, first), self._get_node(pattern, second)
+        if kept is dropped:
+            return
+        if dropped.type is not None:
+            kept.type = _agree(first, "type", kept.type, dropped.type)
+        if dropped.name is not None:
+            kept.name = _agree(first, "name", kept.name, dropped.name)
+        kept.filters += dropped.filters
+        first, second = self._resolve(first), self._resolve(second)
+        del pattern.nodes[second]
+        self._same |= {own: first for own in (second, *self._same) if self._resolve(own) == second}
+        pattern.links[:] = [
+            replace(link, start=self._resolve(link.start), end=self._resolve(link.end))
+            for link in pattern.links
+        ]
+        pattern.without[:] = [(self._resolve(anchor), other) for anchor, other in pattern.without]
+
+    def _make_variable(self) -> str:
+        self._unnamed += 1
+        return str(self._unnamed)
+
+    @staticmethod
+    def _read_link(tree: Tree[Any], left: str, right: str) -> PatternLink:
+        kinds: tuple[str, ...] = ()
+        repeat = (1, 1)
+        for part in tree.children:
+            if getattr(part, "data", None) == "kinds":
+                kinds = tuple(map(_unquote, part.children))
+            elif getattr(part, "data", None) == "repeat":
+                low, dots, high = part.children
+                least = int(str(low)) if low is not None else 1
+                most = MAX_REPEAT if dots or low is None else least
+                repeat = least, int(str(high)) if high is not None else most
+        marks = {str(getattr(part, "type", "")) for part in tree.children} & {"LEFT", "RIGHT"}
+        if not kinds:
+            raise QueryError("a relationship without a type: write one, such as -[:OWNED_BY]->, or -[:A|B]->")
+        link = PatternLink(start=left, end=right, kinds=kinds, directed=len(marks) == 1, repeat=repeat)
+        return link.turn() if marks == {"LEFT"} else link
+
+    def _add_condition(self, pattern: Pattern, tree: Tree[Any], negated: bool = False) -> None:
+        """Add what a WHERE says."""
+        if tree.data == ("either" if negated else "both"):
+            for child in tree.children:
+                self._add_condition(pattern, child, negated)
+        elif tree.data == "negated":
+            self._add_condition(pattern, tree.children[0], not negated)
+        elif tree.data == "exists":
+            self._add_existing(pattern, tree, negated)
+        elif tree.data == "compared" and all(child.data == "variable" for child in tree.children[::2]):
+            first, operator, second = tree.children
+            self._compare_nodes(
+                pattern, str(first.children[0]), _read_operator(operator, negated), str(second.children[0])
+            )
+        elif tree.data == "compared":
+            first, operator, second = tree.children
+            sides = _read_operand(first), _read_operand(second)
+            if sides[0] and sides[1] and {sides[0].key, sides[1].key} <= NAME_PROPERTIES:
+                operator = _read_operator(operator, negated)
+                self._compare_nodes(pattern, sides[0].variable, operator, sides[1].variable)
+            else:
+                self._compare(pattern, *_read_comparison(tree, negated))
+        else:
+            variables: set[str] = set()
+            condition = _make_filter(tree, negated, variables)
+            if len(variables) != 1:
+                raise QueryError(
+                    f"OR may join conditions of one variable, not of {', '.join(sorted(variables))}"
+                )
+            self._get_node(pattern, variables.pop()).filters.append(condition)
+
+    def _compare_nodes(self, pattern: Pattern, first: str, operator: str, second: str) -> None:
+        if operator == "=":
+            self._unite(pattern, first, second)
+        elif operator == "<>":
+            self._different.append((first, second))
+        else:
+            raise QueryError(f"nodes are compared by = or <>, not by {operator}")
+
+    def _add_existing(self, pattern: Pattern, tree: Tree[Any], negated: bool) -> None:
+        chain, *conditions = tree.children
+        if not negated:
+            self._add_chain(pattern, chain)
+            for condition in conditions:
+                self._add_condition(pattern, condition)
+            return
+        other = Pattern()
+        shared = [name for name in self._add_chain(other, chain) if name in pattern.nodes]
+        for condition in conditions:
+            self._add_condition(other, condition)
+        if len(set(shared)) != 1:
+            raise QueryError("a pattern after NOT must share just one variable with MATCH")
+        pattern.without.append((shared[0], other))
+
+    def _compare(self, pattern: Pattern, compared: Property, operator: str, value: object) -> None:
+        node = self._get_node(pattern, compared.variable)
+        if compared.key not in NAME_PROPERTIES:
+            node.filters.append(_make_comparison(compared.key or "", operator, value))
+        elif operator == "=" and isinstance(value, str | int):
+            node.name = _agree(compared.variable, "name", node.name, str(value))
+        elif operator == "<>" and isinstance(value, str | int):
+            variable = self._resolve(compared.variable)
+            pattern.without.append((variable, _make_named(variable, str(value))))
+        else:
+            raise QueryError(
+                f"{compared.key!r} names a document, so it takes = or <> and a name, not {operator}"
+            )
+
+    def _get_node(self, pattern: Pattern, variable: str) -> PatternNode:
+        variable = self._resolve(variable)
+        unnamed = [own for own, node in pattern.nodes.items() if own.isdigit() and node.name is None]
+        if self._forgiving and variable not in pattern.nodes and len(unnamed) == 1:
+            self._same[variable] = variable = unnamed[0]
+        if variable not in pattern.nodes:
+            known = ", ".join(name for name in pattern.nodes if not name.isdigit()) or "none"
+            raise QueryError(f"there is no variable {variable!r} in MATCH; it has {known}")
+        return pattern.nodes[variable]
+
+    def _read_item(self, pattern: Pattern, tree: Tree[Any]) -> Property:
+        expression, alias = tree.children
+        item = self._read_expression(pattern, expression)
+        if alias is not None:
+            self._aliases[str(alias)] = item
+        return item
+
+    def _read_expression(self, pattern: Pattern, tree: Tree[Any]) -> Property:
+        first, *rest = tree.children
+        if str(first) == "*":
+            variables = [name for name, node in pattern.nodes.items() if node.name is None]
+            if len(variables) != 1:
+                raise QueryError("count(*) of several nodes: count one, such as count(x)")
+            return Property(variable=variables[0], counted=True)
+        self._get_node(pattern, str(first))
+        key = _unquote(rest[0]) if rest else None
+        key = None if key in NAME_PROPERTIES else key
+        return Property(variable=self._resolve(str(first)), key=key, counted=tree.data == "count")
+
+
+def _make_named(variable: str, name: str | None) -> Pattern:
+    return Pattern(nodes={variable: PatternNode(name=name)})
+
+
+def _agree(variable: str, what: str, before: str | None, value: str) -> str:
+    if before is not None and before != value:
+        raise QueryError(
+            f"{variable} has the {what} {before!r} and the {what} {value!r}; use a variable for each node"
+        )
+    return value
+
+
+def _unquote(word: object) -> str:
+    return str(word).strip("`")
+
+
+def _read_value(tree: Any) -> Any:
+    if tree.data == "list":
+        return [_read_value(child) for child in tree.children if child is not None]
+    if tree.data in ("true", "false"):
+        return tree.data == "true"
+    text = str(tree.children[0])
+    if tree.data == "number":
+        return float(text) if "." in text else int(text)
+    return _unescape(text[1:-1])
+
+
+def _unescape(text: str) -> str:
+    parts = text.split("\\\\")
+    for escape, character in (("\\n", "\n"), ("\\t", "\t"), ("\\'", "'"), ('\\"', '"')):
+        parts = [part.replace(escape, character) for part in parts]
+    return "\\".join(parts)
+
+
+def _read_operand(tree: Tree[Any]) -> Property | None:
+    """Return the property of an operand, None if it is a value."""
+    if tree.data == "property":
+        return Property(variable=str(tree.children[0]), key=_unquote(tree.children[1]))
+    if tree.data == "function":
+        name, operand = tree.children
+        inner = _read_operand(operand)
+        if str(name).lower() not in _OF_CASE or inner is None or inner.key not in NAME_PROPERTIES:
+            raise QueryError(f"the function {name} is not taken; {_READS}")
+        return inner
+    if tree.data == "variable":
+        raise QueryError(f"{tree.children[0]} is a node; compare a property, such as {tree.children[0]}.name")
+    return None
+
+
+def _read_operator(token: object, negated: bool) -> str:
+    operator = "<>" if str(token) == "!=" else str(token)
+    return _NEGATED[operator] if negated else operator
+
+
+def _read_comparison(tree: Tree[Any], negated: bool) -> tuple[Property, str, Any]:
+    left, token, right = tree.children
+    operator = _read_operator(token, negated)
+    first, second = _read_operand(left), _read_operand(right)
+    if first is not None and second is None:
+        return first, operator, _read_value(right.children[0])
+    if second is not None and first is None:
+        return second, _TURNED[operator], _read_value(left.children[0])
+    raise QueryError("a comparison needs a property on one side and a value on the other")
+
+
+def _make_comparison(key: str, operator: str, value: object) -> Filter:
+    if operator in ("absent", "present"):
+        return {key: {"$exists": operator == "present"}}
+    if operator == "=":
+        return {key: value}
+    compared: Filter = {key: {_COMPARED[operator]: value}}
+    # In Cypher nothing is unequal to what is missing.
+    return {"$and": [{key: {"$exists": True}}, compared]} if operator in ("<>", "NOT IN") else compared
+
+
+def _make_filter(tree: Tree[Any], negated: bool, variables: set[str]) -> Filter:
+    """Return a condition on the metadata of one node as a filter, and add its variable."""
+    if tree.data in ("either", "both"):
+        joined = "$or" if (tree.data == "either") is not negated else "$and"
+        return {joined: [_make_filter(child, negated, variables) for child in tree.children]}
+    if tree.data == "negated":
+        return _make_filter(tree.children[0], not negated, variables)
+    if tree.data == "compared":
+        compared, operator, value = _read_comparison(tree, negated)
+    elif tree.data in ("among", "absent", "present"):
+        compared, operator = _read_operand(tree.children[0]) or Property(variable=""), tree.data
+        value = _read_value(tree.children[1]) if operator == "among" else None
+        operator = (
+            {"among": "NOT IN", "absent": "present", "present": "absent"}[operator] if negated else operator
+        )
+    else:
+        raise QueryError("OR may not join patterns; write two queries")
+    if compared.key is None or compared.key in NAME_PROPERTIES:
+        raise QueryError(
+            f"a {compared.key or 'value'} cannot be part of OR or IN; write one query for each name"
+        )
+    variables.add(compared.variable)
+    return _make_comparison(compared.key, operator, value)

@@ -1,0 +1,178 @@
+"""From a Cypher pattern to the :class:`~linkstore.core.graph_query.GraphQuery` that it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from linkstore.core.cypher import CypherQuery, Pattern, PatternLink, read_cypher
+from linkstore.core.filters import Filter
+from linkstore.core.graph_query import Branch, GraphQuery, Step
+from linkstore.errors import QueryError
+
+
+def parse_cypher(text: str) -> GraphQuery:
+    """Make a query from one in Cypher, of which a part is read: see :mod:`linkstore.core.cypher`.
+
+    Raises:
+        QueryError: If it is malformed, or says what a query cannot.
+    """
+    return make_query(read_cypher(text))
+
+
+def make_query(cypher: CypherQuery) -> GraphQuery:
+    """Make a query from one in Cypher that was read.
+
+    Raises:
+        QueryError: If a query cannot say it.
+    """
+    root, returned = _find_root(cypher)
+    pattern = cypher.pattern
+    order = _find_order(cypher, root)
+    tree, node = _Tree(pattern, root), pattern.nodes[root]
+    branches = tree.branches or [Branch(None, node.type)]
+    settings: dict[str, Any] = {"limit": cypher.limit} if cypher.limit is not None else {}
+    if order is not None:
+        settings |= {"order_by": order, "descending": cypher.descending}
+    return GraphQuery(
+        tuple(branches),
+        but_not=tuple(tree.unwanted),
+        result_type=node.type,
+        where=_join(node.filters),
+        **returned,
+        **settings,
+    )
+
+
+def _find_root(cypher: CypherQuery) -> tuple[str, dict[str, Any]]:
+    """Return the variable of the results, and what of them is returned."""
+    results = {item.variable for item in cypher.returned if not item.counted}
+    counts = [item for item in cypher.returned if item.counted]
+    if len(results) > 1:
+        named = [name for name in results if cypher.pattern.nodes[name].name is None]
+        results = set(named) if len(named) == 1 else results
+    if len(results) > 1 or len(counts) > 1:
+        variables = ", ".join(sorted(results) or [item.variable for item in counts])
+        raise QueryError(f"RETURN has {variables}; the results are one variable, so return one of them")
+    if not results:
+        return counts[0].variable, {"returns": "count"}
+    root = results.pop()
+    keys = list(dict.fromkeys(item.key for item in cypher.returned if item.key and item.variable == root))
+    if counts and keys:
+        if len(keys) > 1:
+            raise QueryError(f"groups are by one property, not by {', '.join(keys)}")
+        return root, {"returns": "groups", "field": keys[0]}
+    single = len(cypher.returned) == 1 and keys
+    return root, {"returns": "values", "field": keys[0]} if single else {}
+
+
+def _find_order(cypher: CypherQuery, root: str) -> str | None:
+    """Return what orders the results, as ``order_by`` of a query says it."""
+    order = cypher.order
+    if order is None or (order.counted and order.variable == root):
+        return None  # groups are in the order of their counts
+    if order.counted:
+        for link in cypher.pattern.links:
+            if {link.start, link.end} == {root, order.variable} and link.repeat == (1, 1):
+                counted = cypher.pattern.nodes[order.variable]
+                if counted.name is None and not counted.filters:
+                    return f"{'>' if link.start == root else '<'}{'|'.join(link.kinds)}"
+        raise QueryError(f"ORDER BY count({order.variable}): only what one link joins to {root} is counted")
+    if order.variable != root:
+        raise QueryError(f"ORDER BY {order.variable}: the results are {root}, so a property of it is needed")
+    return order.key
+
+
+class _Tree:
+    """A pattern as branches that lead to one of its nodes."""
+
+    def __init__(self, pattern: Pattern, root: str) -> None:
+        self._pattern, self._root = pattern, root
+        self._reached: set[str] = set()
+        self.branches = self._lead(root, None)
+        self.unwanted = self._list_unwanted(root)
+        if lost := [name for name in pattern.nodes if name not in self._reached]:
+            raise QueryError(f"nothing joins {root!r} with {', '.join(map(repr, lost))} in the pattern")
+
+    def _lead(self, name: str, came: PatternLink | None) -> list[Branch]:
+        """Return the branches that must all lead to a node, from what lies beyond it."""
+        node = self._pattern.nodes[name]
+        own = [Branch(node.name, node.type, (), _join(node.filters))] if node.name is not None else []
+        if name in self._reached:
+            if own:
+                return own  # it is the same document, and what lies beyond it was followed before
+            raise QueryError(
+                f"the pattern comes back to {name!r} in a circle; only a node with a name may close one"
+            )
+        self._reached.add(name)
+        links = [link for link in self._pattern.links if link is not came and name in (link.start, link.end)]
+        if own:  # what is joined to the root without this document is followed from there, up to it
+            links = [link for link in links if not self._reaches_root(link, name)]
+        return own + [self._follow(link, name) for link in links]
+
+    def _reaches_root(self, link: PatternLink, without: str) -> bool:
+        """Say whether the other side of a link from a node is joined to the root without that node."""
+        seen, waiting = {without}, [link.end if link.start == without else link.start]
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                ends = [(own.start, own.end) for own in self._pattern.links if name in (own.start, own.end)]
+                waiting += [other for pair in ends for other in pair]
+        return self._root in seen
+
+    def _follow(self, link: PatternLink, to: str) -> Branch:
+        """Return the branch that leads to a node by a link."""
+        if not link.directed:
+            raise QueryError(f"-[:{'|'.join(link.kinds)}]- needs a direction: -[…]-> or <-[…]-")
+        child = link.end if link.start == to else link.start
+        there, back = self._pattern.nodes[child], self._pattern.nodes[to]
+        beyond, unwanted = self._lead(child, link), self._list_unwanted(child)
+        step = Step(link.kinds, link.start == to, link.repeat, back.type, _join(back.filters))
+        if beyond:
+            branch = _merge(beyond)
+            if unwanted and not branch.path:
+                raise QueryError(f"{there.name!r} is named, so NOT can say nothing of it")
+            path = _narrow_end(branch.path, but_not=unwanted) if unwanted else branch.path
+            return replace(branch, path=(*path, step))
+        if not unwanted:
+            return Branch(None, there.type, step, _join(there.filters))
+        # A start takes no exclusion, a step does: from the end to the start and back.
+        first = Step(
+            link.kinds, not step.backward, link.repeat, there.type, _join(there.filters), but_not=unwanted
+        )
+        return Branch(None, back.type, (first, step))
+
+    def _list_unwanted(self, name: str) -> list[Branch]:
+        """Return the branches that must not lead to a node."""
+        unwanted = []
+        for anchor, pattern in self._pattern.without:
+            if anchor == name:
+                node = pattern.nodes[name]
+                node.type = node.type or self._pattern.nodes[name].type
+                unwanted.append(_merge(_Tree(pattern, name).branches or [Branch()]))
+        return unwanted
+
+
+def _merge(branches: Sequence[Branch]) -> Branch:
+    """Make one of branches that must all lead to the same node."""
+    if len(branches) == 1:
+        return branches[0]
+    longest = max(branches, key=lambda branch: len(branch.path))
+    others = [branch for branch in branches if branch is not longest]
+    return replace(longest, path=_narrow_end(longest.path, also=others))
+
+
+def _narrow_end(
+    path: tuple[Step, ...], also: Sequence[Branch] = (), but_not: Sequence[Branch] = ()
+) -> tuple[Step, ...]:
+    """Add branches to the last step of a path."""
+    *before, last = path
+    return (*before, replace(last, also=(*last.also, *also), but_not=(*last.but_not, *but_not)))
+
+
+def _join(filters: Sequence[Filter]) -> Filter | None:
+    if len(filters) < 2:
+        return filters[0] if filters else None
+    return {"$and": list(filters)}

@@ -1,0 +1,210 @@
+"""Queries in Cypher: equal to patterns that are tried out on all documents, or refused with what to do."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+
+import pytest
+from graph_cases import KINDS, TYPES, Oracle, make_graph
+from internals import Branch, GraphQuery, Step, parse_cypher, read_cypher
+from stores import times
+
+from linkstore import LinkStore
+from linkstore.core.filters import parse_filter
+from linkstore.errors import QueryError
+
+SIZE = 24
+
+
+def write_query(rng: random.Random) -> str:
+    """Write a pattern that is a tree, with conditions, names and what must not be there."""
+    nodes, links, conditions = ["x"], [], []
+    for number in range(rng.randrange(1, 4)):
+        parent, child = rng.choice(nodes), f"v{number}"
+        label = rng.choice(["", "", f":{rng.choice(TYPES)}", *[f" {{id: 'd{rng.randrange(SIZE)}'}}"] * 2])
+        kinds = "|".join(rng.sample(KINDS, rng.choice([1, 1, 2])))
+        often = rng.choice(["", "", "*2", "*1..2", "*..2"])
+        left, right = rng.choice([("-", "->"), ("<-", "-")])
+        links.append(f"({parent}){left}[:{kinds}{often}]{right}({child}{label})")
+        nodes.append(child)
+        if rng.random() < 0.3:
+            conditions.append(
+                rng.choice(
+                    [
+                        f"{child}.n >= 1",
+                        f"NOT ({child}.n = 2 AND {child}.status = 'over')",
+                        f"({child}.n IN [0, 1] OR {child}.status IS NULL)",
+                        f"{child}.status <> 'over'",
+                        f"{child}.id <> 'd{rng.randrange(SIZE)}'" if not label else f"{child}.n < 3",
+                    ]
+                )
+            )
+    if rng.random() < 0.4:
+        anchor = rng.choice(nodes)
+        target = rng.choice(["", f":{rng.choice(TYPES)}", f" {{id: 'd{rng.randrange(SIZE)}'}}"])
+        conditions.append(f"NOT ({anchor})-[:{rng.choice(KINDS)}]->({target})")
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"MATCH {', '.join(links)}{where} RETURN x LIMIT 1000"
+
+
+class Trial:
+    """Tries out all documents for the nodes of a pattern.
+
+    A branch of a query does not come back to the document that it starts from. So results are between those
+    of patterns in which a named document is nowhere else (``apart``), and those in which it may be.
+    """
+
+    def __init__(self, oracle: Oracle, pattern, apart: bool) -> None:
+        self.oracle, self.pattern, self.apart = oracle, pattern, apart
+        named = {node.name for node in pattern.nodes.values()} - {None}
+        self.barred = named if apart else set()
+
+    def list_results(self) -> set[str]:
+        return {id for id in self.oracle.documents if self.has_match("x", id)}
+
+    def has_match(self, variable: str, id: str) -> bool:
+        return self.fits(variable, id) and any(True for _ in self.list_matches({variable: id}))
+
+    def list_matches(self, bound: dict[str, str]) -> Iterator[dict[str, str]]:
+        links = [link for link in self.pattern.links if len({link.start, link.end} & bound.keys()) == 1]
+        if not links:
+            yield bound
+            return
+        link = links[0]
+        forward = link.start in bound
+        start, end = (link.start, link.end) if forward else (link.end, link.start)
+        step = Step(link.kinds, backward=not forward)
+        reached, layer = set(), {bound[start]}
+        for hops in range(1, link.repeat[1] + 1):
+            layer = {other for id in layer for other in self.oracle.follow(id, step, None)}
+            reached |= layer if hops >= link.repeat[0] else set()
+            layer -= self.barred
+        for id in sorted(reached):
+            if self.fits(end, id):
+                yield from self.list_matches({**bound, end: id})
+
+    def fits(self, variable: str, id: str) -> bool:
+        node, metadata = self.pattern.nodes[variable], self.oracle.documents[id].metadata
+        if node.name not in (None, id) or node.type not in (None, metadata["type"]):
+            return False
+        if node.name is None and id in self.barred:
+            return False
+        if not all(parse_filter(condition).matches(metadata) for condition in node.filters):
+            return False
+        others = [other for anchor, other in self.pattern.without if anchor == variable]
+        return not any(Trial(self.oracle, other, not self.apart).has_match(variable, id) for other in others)
+
+
+@pytest.mark.parametrize("seed", range(times(8, 300)))
+def test_answers_are_those_of_the_pattern(seed: int) -> None:
+    rng = random.Random(seed)
+    documents = make_graph(rng, SIZE)
+    oracle, compared = Oracle(documents), 0
+    with LinkStore() as store:
+        store.add_documents(documents)
+        for _ in range(12):
+            text = write_query(rng)
+            pattern = read_cypher(text).pattern
+            try:
+                answer = store.match(text)
+            except QueryError as error:
+                if "make it flat" not in str(error) and "NOT can say" not in str(error):
+                    raise
+                continue  # exclusions that a query cannot nest
+            least = Trial(oracle, pattern, apart=True).list_results()
+            most = Trial(oracle, pattern, apart=False).list_results()
+            assert least <= set(answer.ids) <= most, text
+            compared += bool(least) and least == most
+    assert compared
+
+
+ONE = "MATCH (:Ship {name: 'Aurora'})-[:OWNED_BY]->(o:Owner) "
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        (
+            ONE + "RETURN count(DISTINCT o)",
+            GraphQuery(
+                Branch("Aurora", "Ship", Step("OWNED_BY", type="Owner")), result_type="Owner", returns="count"
+            ),
+        ),
+        (
+            "match (s:Ship)-[:OWNED_BY]->(o:Owner) return o.name, count(s) as n order by n desc limit 1;",
+            GraphQuery(
+                Branch(None, "Ship", Step("OWNED_BY", type="Owner")),
+                result_type="Owner",
+                order_by="<OWNED_BY",
+                descending=True,
+                limit=1,
+            ),
+        ),
+        (
+            "MATCH (o:Owner) RETURN o.name ORDER BY o.name // of a harbour",
+            GraphQuery(Branch(None, "Owner"), result_type="Owner", order_by="name"),
+        ),
+        (
+            "MATCH (o:`Big Owner`) RETURN o.city, count(*)",
+            GraphQuery(Branch(None, "Big Owner"), result_type="Big Owner", returns="groups", field="city"),
+        ),
+    ],
+)
+def test_a_query_says_what_its_text_says(text: str, query: GraphQuery) -> None:
+    assert parse_cypher(text) == query
+
+
+def test_a_named_node_may_close_a_circle() -> None:
+    text = "MATCH (d {name: 'D'})-[:R]->()-[:S]->(x), (d)-[:T]->(a:A)-[:U]->(x) RETURN x"
+    assert parse_cypher(text).branches == (
+        Branch("D", path=("R", "S")),
+        Branch("D", path=(Step("T", type="A"), "U")),
+    )
+    text = "MATCH (x)-[:R]->(d {name: 'D'})-[:S]->(:B {name: 'E'}) RETURN x"
+    (branch,) = parse_cypher(text).branches
+    assert branch == Branch("E", "B", (Step("S", backward=True, also=Branch("D")), "<R"))
+
+
+def test_nodes_that_are_the_same_are_one() -> None:
+    text = "MATCH (a {name: 'it\\'s'})-[:R]->(b), (c)-[:S]->(d) WHERE b = d RETURN c"
+    assert parse_cypher(text) == GraphQuery(Branch("it's", path=("R", "<S")))
+    assert parse_cypher(text.replace("b = d", "b.name = d.name")) == parse_cypher(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("DELETE everything", "cannot be read at 'DELETE everything'; of Cypher it takes MATCH"),
+        ("", "cannot be read at its end"),
+        ("MATCH (a)-[:X]->(b) RETURN a, b", "return one of them"),
+        ("MATCH (a)-[:X]->(b)-[:Y]->(a) RETURN a", "in a circle"),
+        ("MATCH (a)-[:X]-(b {name: 'q'}) RETURN a", "needs a direction"),
+        ("MATCH (a)-->(b {name: 'q'}) RETURN a", "without a type"),
+        ("MATCH (a:A) WHERE a.name CONTAINS 'x' RETURN a", "at \"CONTAINS 'x' RETURN a\""),
+        ("MATCH (a:A {name: 'x'}), (b:B) RETURN a", "nothing joins 'a' with 'b'"),
+        ("MATCH (a:A) RETURN b", "no variable 'b' in MATCH; it has a"),
+        ("MATCH (a:A {name: 'x'})-[:R]->(a:A {name: 'y'}) RETURN a", "use a variable for each node"),
+        ("MATCH (a:A)-[:R]->(b:B) WHERE a.n = 1 OR b.n = 1 RETURN a", "not of a, b"),
+        ("MATCH (a:A) WHERE a.name IN ['x', 'y'] RETURN a", "one query for each name"),
+        ("MATCH (a:A) WHERE size(a.x) = 1 RETURN a", "function size"),
+        ("MATCH (a:A)-[:R*1..99]->(b) RETURN b", "repeat"),
+        ("MATCH (a)-[:R]->(b) WHERE a <> b RETURN a", "needs a name"),
+        ("MATCH (a:A:B) RETURN a", "use a variable for each node"),
+        ("MATCH (a:A) RETURN a ORDER BY a", "give a property, such as a.year"),
+        ("MATCH " + "(" * 400 + "a", "cannot be read"),
+        ("MATCH (a:A) WHERE " + "NOT " * 2_000 + "a.x = 1 RETURN a", "nested too deeply"),
+        ("MATCH (a:A) RETURN a" + " " * 10_000, "10,000 characters"),
+    ],
+)
+def test_what_a_query_cannot_say_is_refused_with_what_to_do(text: str, says: str) -> None:
+    with pytest.raises(QueryError, match=re.escape(says)):
+        parse_cypher(text)
+
+
+def test_a_forgiven_variable_with_two_names_stands_for_two_nodes() -> None:
+    text = "MATCH (p:P {name: 'a'})-[:R]->(m:M) MATCH (p:P {name: 'b'})-[:R]->(m:M) RETURN m"
+    with pytest.raises(QueryError, match="use a variable for each node"):
+        parse_cypher(text)
+    assert sorted(read_cypher(text, forgiving=True).pattern.nodes) == ["1", "m", "p"]
