@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -121,6 +121,47 @@ def ottqa_links(data: Path) -> RowSet:
 
 
 ROW_SETS: Final = {one.__name__: one for one in (hotpotqa_train, musique_train, ottqa_links, single_hop)}
+
+HIPPORAG: Final = ("musique", "2wikimultihopqa", "hotpotqa")
+"""The sets of 1,000 questions that OSU-NLP-Group/HippoRAG publishes, by the names of their files."""
+
+
+def read_hipporag(folder: Path, name: str) -> RowSet:
+    """Read a published set, ``NAME.json`` and ``NAME_corpus.json``, as in HippoRAG's ``reproduce/dataset``.
+
+    Passages are rows of ``title`` and ``text``. Gold are the paragraphs with ``is_supporting``, or those of
+    the ``context`` whose titles are in ``supporting_facts``, by title and by text without its spaces.
+
+    Raises:
+        SystemExit: If gold of a question is not in the corpus: then the files do not belong together.
+    """
+    corpus = _numbered((row["title"], row["text"]) for row in _json(folder / f"{name}_corpus.json"))
+    ids = {(row["title"], _squeeze(row["text"])): row["id"] for row in corpus}
+    questions = []
+    for row in _json(folder / f"{name}.json"):
+        gold = list(_list_hipporag_gold(row))
+        lost = [title for title, text in gold if (title, text) not in ids]
+        if lost or not gold:
+            raise SystemExit(f"{name}: no passage {lost or 'is gold'} for {row['question']!r}")
+        answers = row["answer"] if isinstance(row["answer"], list) else [row["answer"]]
+        questions.append(_asked(row["question"], map(ids.__getitem__, gold), answers))
+    return RowSet(name=f"{name} (1,000)", corpus=corpus, questions=questions, links=DERIVED)
+
+
+def _list_hipporag_gold(row: Row) -> Iterator[tuple[str, str]]:
+    if "paragraphs" in row:
+        for part in row["paragraphs"]:
+            if part["is_supporting"]:
+                yield part["title"], _squeeze(part.get("text") or part["paragraph_text"])
+    else:
+        supporting = {title for title, _ in row["supporting_facts"]}
+        for title, sentences in row["context"]:
+            if title in supporting:
+                yield title, _squeeze("".join(sentences))
+
+
+def _squeeze(text: str) -> str:
+    return "".join(text.split())
 
 
 def site_questions(data: Path, site: str, store: LinkStore) -> list[GoldQuestion]:

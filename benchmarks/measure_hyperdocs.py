@@ -14,7 +14,6 @@ with the same vectors, and is asked for 100.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 import time
@@ -27,7 +26,7 @@ import numpy as np
 from _report import add_output, listed
 from _vector_cache import make_encoder
 from hyperdocs.candidates import Candidate
-from hyperdocs.manuals import MANUALS, Manual, list_pages, unpack
+from hyperdocs.manuals import MANUALS, Manual, copy_pages, unpack
 from hyperdocs.measures import measure, summarise
 from hyperdocs.questions import read_questions
 from hyperdocs.systems import make_systems
@@ -81,7 +80,7 @@ def _ask(manual: Manual, folder: Path, encoder: Encoder, options: argparse.Names
     if options.unlinked:
         questions = [one for one in questions if one.rule != "heading"]
     with LinkStore.open(folder / "kb", encoder) as store:
-        index(store, FolderSource(_copy_pages(manual, root, folder / "pages")), name=manual.name)
+        index(store, FolderSource(copy_pages(manual, root, folder / "pages")), name=manual.name)
         sections = Sections(list(store.scan()))
         asked = [(one, units) for one in questions if (units := sections.find_units(one)) is not None]
         told = f"{len(sections.documents):,} chunks, {len(asked)} of {len(questions)} questions"
@@ -105,18 +104,11 @@ def _ask(manual: Manual, folder: Path, encoder: Encoder, options: argparse.Names
 
 def name_groups(manual: Manual, rule: str, chosen: str | None) -> list[str]:
     """Name the groups that a question counts in; when some manuals are chosen, these and its own only."""
+    if chosen is None and manual.language != "en":
+        return ["other languages", manual.name]
     if chosen is None:
         return ["all", manual.split, rule, manual.name]
     return list(dict.fromkeys([chosen.replace(",", "+"), manual.name]))
-
-
-def _copy_pages(manual: Manual, root: Path, folder: Path) -> Path:
-    """Copy the pages of a manual, without other languages and formats."""
-    for page in list_pages(manual, root):
-        target = folder / page.relative_to(root)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(page, target)
-    return folder
 
 
 class Sections:

@@ -5,6 +5,10 @@ Run: ``python benchmarks/retrieval.py --data DIR``, where DIR (or LINKSTORE_EVAL
 describes. ``docs_faq`` needs its three Debian packages unpacked into one folder, given by ``--sites``:
 ``apt-get download python-django-doc git-doc sqlite3-doc`` and ``dpkg-deb -x PACKAGE FOLDER`` for each.
 
+``--hipporag DIR`` takes the sets of 1,000 questions that others report, as OSU-NLP-Group/HippoRAG publishes
+them in ``reproduce/dataset`` (``musique.json``, ``musique_corpus.json``, …), for ``--sets`` musique,
+2wikimultihopqa and hotpotqa.
+
 Sets: hotpotqa_train, musique_train, ottqa_links, single_hop (a control), docs_faq, and cost, which times
 the default beside usearch alone. ``--convert FOLDER`` keeps the sets in the form of ``linkstore eval``.
 ``similarity+words`` is the first stage of PageRank alone, without a link; ``wordless`` is PageRank without
@@ -22,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from _report import add_data, listed, record, versions
-from _retrieval_sets import ROW_SETS, SITES, faq_documents, site_questions
+from _retrieval_sets import HIPPORAG, ROW_SETS, SITES, faq_documents, read_hipporag, site_questions
 from _retrieval_stores import Stores
 from langchain_core.embeddings import Embeddings
 
@@ -70,6 +74,9 @@ def _options() -> argparse.Namespace:
     add_data(parser)
     parser.add_argument("--sets", default=",".join(SETS), help=f"some of {','.join(SETS)} (default all)")
     parser.add_argument("--embeddings", default="wordllama,minilm", help="default wordllama,minilm")
+    parser.add_argument(
+        "--hipporag", metavar="DIR", help="folder of HippoRAG's published sets of 1,000 questions"
+    )
     parser.add_argument("--sites", help="folder with the unpacked packages of docs_faq")
     parser.add_argument("--convert", help="folder to keep the converted sets in")
     parser.add_argument("--json", metavar="FILE", help="write all figures there")
@@ -78,9 +85,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--plots", metavar="FOLDER", help="write plots there (needs matplotlib)")
     parser.add_argument("--cassandra", action="store_true", help="keep the corpora on a Cassandra server")
     options = parser.parse_args()
-    unknown = set(options.sets.split(",")) - set(SETS)
+    known = (*SETS, *HIPPORAG) if options.hipporag else SETS
+    unknown = set(options.sets.split(",")) - set(known)
     if unknown:
-        parser.error(f"unknown sets {', '.join(sorted(unknown))}; known: {', '.join(SETS)}")
+        parser.error(f"unknown sets {', '.join(sorted(unknown))}; known: {', '.join(known)}")
     if DOCS in options.sets.split(",") and not options.sites:
         parser.error("docs_faq needs --sites; or name other --sets")
     return options
@@ -93,6 +101,8 @@ def _recorded(rows: Sequence[Row]) -> Row:
         gain = row["gain_over_dense"]["recall@5"]
         found.setdefault(f"{row['set']}, {row['links']}, {row['embedding']}", {})[row["strategy"]] = {
             **{name: [100 * row[f"recall@{k}"] for k in cuts] for name, cuts in CUTS.items()},
+            "questions": row["questions"],
+            "interval of R@5": [100 * end for end in row["intervals"]["recall@5"]],
             "gain in R@5": [100 * gain["value"], *(100 * end for end in gain["interval"])],
             "ms": row["ms_without_embedding"],
         }
@@ -108,7 +118,8 @@ def _set_rows(name: str, options: argparse.Namespace, embedding: Embeddings, sto
         with tempfile.TemporaryDirectory(prefix="linkstore-retrieval-") as folder:
             kept = Path(options.convert or folder)
             kept.mkdir(parents=True, exist_ok=True)
-            for row in _converted_rows(name, Path(options.data), kept, embedding, stores):
+            data = Path(options.hipporag if name in HIPPORAG else options.data)
+            for row in _converted_rows(name, data, kept, embedding, stores):
                 yield {"from": name, **row}
 
 
@@ -116,7 +127,7 @@ def _converted_rows(
     name: str, data: Path, folder: Path, embedding: Embeddings, stores: Stores
 ) -> Iterator[Row]:
     """All strategies with the set's own links, then the default with other kinds of links."""
-    rows = ROW_SETS[name](data)
+    rows = read_hipporag(data, name) if name in HIPPORAG else ROW_SETS[name](data)
     corpus, asked = rows.write(folder)
     documents, questions = read_corpus(corpus), read_questions(asked)
     for links in rows.links:

@@ -26,6 +26,9 @@ CONTROLS: Final = frozenset({"form", "input", "select", "button"})
 MOST_GOLD: Final = 4
 """An answer with more targets is a list of pages."""
 FEWEST_WORDS: Final = 3
+FEWEST_LETTERS: Final = 8
+"""In scripts without spaces between words."""
+ASKING: Final = ("?", "\uff1f")
 _CHROME_TAGS: Final = frozenset({"nav", "header", "footer", "script", "style"})
 _CHROME_CLASSES: Final = frozenset(
     {"navheader", "navfooter", "sphinxsidebar", "related", "headerlink", "header", "toc", "contents"}
@@ -113,7 +116,7 @@ def _find_entries(
     manual: Manual, name: str, soup: BeautifulSoup, pages: dict[str, Path]
 ) -> Iterator[Candidate]:
     """The entries of a page of questions."""
-    entries = [tag for tag in soup.find_all([*HEADINGS, "b", "strong"]) if _text(tag).endswith("?")]
+    entries = [tag for tag in soup.find_all([*HEADINGS, "b", "strong"]) if _text(tag).endswith(ASKING)]
     for tag, after in zip(entries, [*entries[1:], None], strict=False):
         targets: dict[str, None] = {}
         for link in tag.find_all_next("a", href=True):
@@ -130,7 +133,8 @@ def _find_headings(manual: Manual, name: str, soup: BeautifulSoup) -> Iterator[C
     """Headings that ask something."""
     for tag in soup.find_all(HEADINGS[:6]):
         said = _text(tag)
-        if len(said.split()) >= FEWEST_WORDS and (said.endswith("?") or _HOW.match(said)):
+        enough = len(said.split()) >= FEWEST_WORDS or (not said.isascii() and len(said) >= FEWEST_LETTERS)
+        if enough and (said.endswith(ASKING) or _HOW.match(said)):
             anchor = _find_anchor(tag, near=True)
             yield _make(manual, "heading", name, tag, said, (f"{name}#{anchor}" if anchor else name,))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ class Manual:
         split: ``"open"`` for looking at and choosing, ``"test"`` for measuring only.
         faq: Pages whose headings are questions, as patterns below the root.
         pages: Pages of the manual, as patterns below the root.
+        language: Of its texts.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Manual:
     split: str
     faq: tuple[str, ...] = ()
     pages: tuple[str, ...] = ("**/*.html",)
+    language: str = "en"
 
 
 _DJANGO: Final = ("faq", "howto", "internals", "intro", "misc", "ref", "topics")
@@ -190,6 +193,151 @@ MANUALS: Final = (
         faq=("faq/*.html",),
         pages=tuple(f"{folder}/*.html" for folder in _PYTHON),
     ),
+    Manual(
+        name="gimp",
+        package="gimp-help-en",
+        version="2.10.34-2",
+        root="usr/share/gimp/2.0/help/en",
+        generator="DocBook XSL",
+        licence="GFDL-1.2+",
+        split="test",
+        pages=("*.html",),
+    ),
+    Manual(
+        name="scrapy",
+        package="python-scrapy-doc",
+        version="2.8.0-2",
+        root="usr/share/doc/python-scrapy-doc/html",
+        generator="Sphinx",
+        licence="BSD-3-Clause",
+        split="test",
+        faq=("faq.html",),
+        pages=("intro/*.html", "topics/*.html", "faq.html"),
+    ),
+    Manual(
+        name="krb5",
+        package="krb5-doc",
+        version="1.20.1-2+deb12u5",
+        root="usr/share/doc/krb5-doc",
+        generator="Sphinx",
+        licence="MIT",
+        split="test",
+    ),
+    Manual(
+        name="gnucash",
+        package="gnucash-docs",
+        version="4.13-1",
+        root="usr/share/doc/gnucash-docs/gnucash-guide-en",
+        generator="DocBook XSL",
+        licence="GFDL-1.1+",
+        split="test",
+        pages=("*.html",),
+    ),
+    Manual(
+        name="handbook",
+        package="debian-handbook",
+        version="11.20220922",
+        root="usr/share/doc/debian-handbook/html/en-US",
+        generator="Publican",
+        licence="GPL-2+ or CC-BY-SA-3.0",
+        split="test",
+        pages=("*.html",),
+    ),
+    Manual(
+        name="bind9",
+        package="bind9-doc",
+        version="1:9.18.49-1~deb12u3",
+        root="usr/share/doc/bind9-doc/arm",
+        generator="Sphinx",
+        licence="MPL-2.0",
+        split="test",
+        pages=("*.html",),
+    ),
+    Manual(
+        name="apache",
+        package="apache2-doc",
+        version="2.4.71-1~deb12u1",
+        root="usr/share/doc/apache2-doc/manual/en",
+        generator="Apache's own",
+        licence="Apache-2.0",
+        split="test",
+        faq=("faq/*.html",),
+    ),
+    Manual(
+        name="postgresql",
+        package="postgresql-doc-15",
+        version="15.20-0+deb12u1",
+        root="usr/share/doc/postgresql-doc-15/html",
+        generator="DocBook XSL",
+        licence="PostgreSQL",
+        split="open",
+        pages=("*.html",),
+    ),
+    Manual(
+        name="zsh",
+        package="zsh-doc",
+        version="5.9-4",
+        root="usr/share/doc/zsh-common/html",
+        generator="Yodl and Texinfo",
+        licence="zsh's own, like MIT",
+        split="test",
+        pages=("[!F]*.html", "F[!A]*.html", "FAQ0*.html"),
+    ),
+    Manual(
+        name="faq-de",
+        package="debian-faq-de",
+        version="11.1",
+        root="usr/share/doc/debian/FAQ/de",
+        generator="DocBook XSL",
+        licence="verbatim copies, changed ones under the same terms",
+        split="test",
+        pages=("*.html",),
+        language="de",
+    ),
+    Manual(
+        name="faq-fr",
+        package="debian-faq-fr",
+        version="11.1",
+        root="usr/share/doc/debian/FAQ/fr",
+        generator="DocBook XSL",
+        licence="verbatim copies, changed ones under the same terms",
+        split="test",
+        pages=("*.html",),
+        language="fr",
+    ),
+    Manual(
+        name="faq-ja",
+        package="debian-faq-ja",
+        version="11.1",
+        root="usr/share/doc/debian/FAQ/ja",
+        generator="DocBook XSL",
+        licence="verbatim copies, changed ones under the same terms",
+        split="test",
+        pages=("*.html",),
+        language="ja",
+    ),
+    Manual(
+        name="faq-ru",
+        package="debian-faq-ru",
+        version="11.1",
+        root="usr/share/doc/debian/FAQ/ru",
+        generator="DocBook XSL",
+        licence="verbatim copies, changed ones under the same terms",
+        split="test",
+        pages=("*.html",),
+        language="ru",
+    ),
+    Manual(
+        name="faq-zh",
+        package="debian-faq-zh-cn",
+        version="11.1",
+        root="usr/share/doc/debian/FAQ/zh-cn",
+        generator="DocBook XSL",
+        licence="verbatim copies, changed ones under the same terms",
+        split="test",
+        pages=("*.html",),
+        language="zh",
+    ),
 )
 
 
@@ -210,3 +358,12 @@ def unpack(manual: Manual, packages: Path, folder: Path) -> Path:
 def list_pages(manual: Manual, root: Path) -> list[Path]:
     """The pages of a manual, in order."""
     return sorted({page for pattern in manual.pages for page in root.glob(pattern) if page.is_file()})
+
+
+def copy_pages(manual: Manual, root: Path, folder: Path) -> Path:
+    """Copy the pages of a manual, without other languages and formats."""
+    for page in list_pages(manual, root):
+        target = folder / page.relative_to(root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(page, target)
+    return folder

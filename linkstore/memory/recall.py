@@ -448,7 +448,7 @@ def _search_views(
         if len(views) > 1 and view.name not in {ALONE, FOCUS} and isinstance(strategy, PageRank | AllPaths):
             chosen = replace(strategy, named=0)
         hits = yield from search_store(store, view.text, strategy=chosen, k=pool, filter=scope)
-        results.append(replace(hits, hits=()) if hits.doubt else hits)
+        results.append(replace(hits, hits=()) if _is_elsewhere(hits, view.text) else hits)
     best = fuse_views(views, results, pool)
     if memory.reranker is None or not best:
         return best
@@ -456,6 +456,17 @@ def _search_views(
         Hits(hits=best), views[0].text, memory.reranker, 1.0, MOST_RERANKED, pool
     )
     return judged.hits
+
+
+def _is_elsewhere(hits: Hits, text: str) -> bool:
+    """Say whether a doubt is sure enough to recall nothing: half of the words, and two, are in no document.
+
+    A document that is missing costs a conversation more than one too many.
+    """
+    if hits.doubt is None or max(hit.similarity for hit in hits) >= (hits.least_similarity or 0.0):
+        return False
+    asked = set(extract_terms(text))
+    return len(asked.intersection(extract_terms(hits.doubt))) >= max(2, len(asked) / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -97,13 +97,14 @@ class FirstStage:
         return words
 
 
-FEWEST_UNKNOWN: Final = 2
-"""A question with fewer unknown words may be about the store: one may be another word for what is in it."""
+DOUBT_SLOPE: Final = 0.4
+"""By how much the similarity that leaves no doubt grows with the share of unknown words. Fitted on 2026-11-30
+on seven stores with wordllama; docs/explanation/ranking.md has what it gives on them and on others."""
 SLIP_DOCUMENTS: Final = 30
 """How many of the nearest documents are read for the words that unknown ones may be slips of."""
 SLIP_CHARACTERS: Final = 10_000
 """How much of each of them."""
-SLIP_RATIO: Final = 0.85
+SLIP_RATIO: Final = 0.8
 """How much of a word and of its slip must be the same, as :class:`difflib.SequenceMatcher` measures it."""
 
 
@@ -149,25 +150,26 @@ def find_doubt(
 ) -> Plan[None]:
     """Record why a question, unless it means a document by name, seems to be about something else.
 
-    It is if half of its words, and at least two, are in no document, and no document is similar to it. Slips
-    do not count, which the nearest documents spell otherwise. If the caller or the store sets a minimum
-    similarity, that decides instead.
+    It is if no document has some of its words, and the less similar the best document is, the fewer of them
+    suffice: it must reach the least similarity where half of the words are unknown. Slips do not count, which
+    the nearest documents spell otherwise. A question of one word is not doubted. If the caller or the store
+    sets a minimum similarity, that decides instead.
     """
     least, unknown = question.least_similarity, stage.unknown
     if least is None:
         return
     trail.least_similarity = -1.0 if named else least
-    if named or controls.min_similarity is not None or stage.highest is None or stage.highest >= least:
+    if named or controls.min_similarity is not None or stage.highest is None or not unknown:
         return
-    asked, _ = extract_question_terms(question.text)
-    enough = max(FEWEST_UNKNOWN, len(asked) / 2)
-    if len(unknown) < enough:
+    asked = len({*stage.document_frequency, *unknown})
+    enough = asked * ((stage.highest - least) / DOUBT_SLOPE + 0.5)
+    if asked < 2 or len(unknown) <= enough:
         return
     nearest = stage.refs[np.argsort(-stage.similarity, kind="stable")[:SLIP_DOCUMENTS]]
     documents = yield from plans.ask(plans.Documents(refs=nearest))
     written = {word for document in documents for word in tokenize(document.text[:SLIP_CHARACTERS])}
     unknown = tuple(word for word in unknown if not _is_slip(word, written))
-    if len(unknown) >= enough:
+    if unknown and len(unknown) > enough:
         words = ", ".join(unknown)
         trail.doubt = f"no document has the words {words}, and the most similar one has {stage.highest:.2f}"
 
