@@ -160,7 +160,7 @@ def _normalise_draft(match: re.Match[str]) -> str | None:
 
 def _check_digit(name: str, match: re.Match[str]) -> str | None:
     """Return the tag of an ISSN, a CAS number or an ORCID, or None if its check digit is wrong."""
-    *digits, last = match[1].replace("-", "").upper()
+    *digits, last = list(match[1].replace("-", "").upper())
     check = 10 if last == "X" else int(last)
     weighted = sum(int(digit) * weight for weight, digit in enumerate(reversed(digits), 1 + (name == "issn")))
     doubled = sum(int(digit) * 2**power for power, digit in enumerate(reversed(digits), 1))  # ISO 7064

@@ -69,7 +69,11 @@ def answer_query(
     seconds: float = MAX_MATCH_SECONDS,
 ) -> Operation[GraphAnswer]:
     """Answer a query within a filter: see :meth:`~linkstore.store.core.CoreStore.match`."""
-    if not isinstance(query, GraphQuery):
+    if isinstance(query, str):
+        from linkstore.core.cypher_query import parse_cypher  # brings a parser
+
+        query = parse_cypher(query)
+    elif not isinstance(query, GraphQuery):
         query = GraphQuery.from_dict(query)
     require_at_least(1, max_nodes=max_nodes)
     require_within(0, 86_400, seconds=seconds)
