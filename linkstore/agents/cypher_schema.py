@@ -34,16 +34,16 @@ def fit_schema(cypher: CypherQuery, schema: Schema) -> CypherQuery:
             if node.type is not None:
                 node.type = correct_name(node.type, schema.types)
                 if node.type not in schema.types:
-                    known = ", ".join(sorted(schema.types))
-                    raise QueryError(f"no document has the type {node.type!r}; there are {known}")
+                    types = ", ".join(sorted(schema.types))
+                    raise QueryError(f"no document has the type {node.type!r}; there are {types}")
         pattern.links[:] = [_fit_link(link, pattern.nodes, arrows) for link in pattern.links]
     return cypher
 
 
 def _fit_link(link: PatternLink, nodes: dict[str, PatternNode], arrows: Sequence[Arrow]) -> PatternLink:
     start, end = nodes[link.start], nodes[link.end]
-    known = {arrow[0] for arrow in arrows}
-    link = replace(link, kinds=tuple(correct_name(kind, known) for kind in link.kinds))
+    kinds_of_schema = {arrow[0] for arrow in arrows}
+    link = replace(link, kinds=tuple(correct_name(kind, kinds_of_schema) for kind in link.kinds))
     own = [arrow for arrow in arrows if arrow[0] in link.kinds]
     if not own:
         return link  # the store may have it, or says what is like it

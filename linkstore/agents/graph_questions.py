@@ -141,14 +141,14 @@ def _ask(
             reply = yield from _answer(scope, schema, reply)
         if reply.problem is None:
             break
-        known = "" if names else write_leads((yield from _look_up_names(scope, reply)), schema)
-        reason = f"That query has no result: {reply.problem}\n{known}Write one that has one."
+        leads = "" if names else write_leads((yield from _look_up_names(scope, reply)), schema)
+        reason = f"That query has no result: {reply.problem}\n{leads}Write one that has one."
         messages = [*messages[:2], AIMessage(output.text), HumanMessage(reason)]
     return reply
 
 
 def _look_up_names(scope: ToolScope, reply: GraphReply) -> Operation[list[Name]]:
-    """Find what the names in a query mean that the question writes in another way, such as misspelt."""
+    """Find what names in a query mean, such as misspelt ones."""
     try:
         nodes = read_cypher(reply.cypher, forgiving=True).pattern.nodes.values()
     except QueryError:

@@ -176,7 +176,7 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
 
 
 def _advise(place: str) -> str:
-    """Say what to give in place of something that is neither a path that exists nor a URL of the web."""
+    """Say what to give instead of a missing path or a URL of no website."""
     scheme, _, rest = place.partition("://")
     path = place.partition("#")[0]
     if place.endswith(".git") or place.startswith("git@"):

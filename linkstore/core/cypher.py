@@ -277,7 +277,7 @@ class _Reading:
         )
 
     def _read_order(self, pattern: Pattern, tree: Tree[Any]) -> Property:
-        """Return what orders the results: a count, or a property, which may name documents too."""
+        """Return the count or property that orders the results."""
         variable, *key = map(_unquote, tree.children)
         order = self._aliases.get(variable) if tree.data == "variable" else None
         order = order or self._read_expression(pattern, tree)
@@ -321,7 +321,7 @@ class _Reading:
         return before is not None and bool(names) and before not in names
 
     def _resolve(self, variable: str) -> str:
-        """Return the variable that stands for one, which WHERE says to be the same."""
+        """Return the variable that stands for another one since WHERE equates both."""
         return self._same.get(variable, variable)
 
     def _unite(self, pattern: Pattern, first: str, second: str) -> None:
@@ -439,8 +439,8 @@ class _Reading:
         if self._forgiving and variable not in pattern.nodes and len(unnamed) == 1:
             self._same[variable] = variable = unnamed[0]
         if variable not in pattern.nodes:
-            known = ", ".join(name for name in pattern.nodes if not name.isdigit()) or "none"
-            raise QueryError(f"there is no variable {variable!r} in MATCH; it has {known}")
+            variables = ", ".join(name for name in pattern.nodes if not name.isdigit()) or "none"
+            raise QueryError(f"there is no variable {variable!r} in MATCH; it has {variables}")
         return pattern.nodes[variable]
 
     def _read_item(self, pattern: Pattern, tree: Tree[Any]) -> Property:

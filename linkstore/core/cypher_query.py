@@ -96,7 +96,7 @@ class _Tree:
             raise QueryError(f"nothing joins {root!r} with {', '.join(map(repr, lost))} in the pattern")
 
     def _lead(self, name: str, came: PatternLink | None) -> list[Branch]:
-        """Return the branches that must all lead to a node, from what lies beyond it."""
+        """Return the branches that must all lead to a node."""
         node = self._pattern.nodes[name]
         own = [Branch(node.name, node.type, (), _join(node.filters))] if node.name is not None else []
         if name in self._reached:

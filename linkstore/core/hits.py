@@ -350,7 +350,7 @@ class Hits(Items[Hit]):
         return documents
 
     def to_evidence(self, quotes: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """Return the passages that the hits rest on, so that ``linkstore doctor --evidence`` can check them.
+        """Return the passages of the hits, for ``linkstore doctor --evidence`` to check.
 
         Args:
             quotes: Passages of the hits, word for word. Default the whole text of each hit.

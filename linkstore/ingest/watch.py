@@ -45,7 +45,7 @@ _STEP_MS: Final = 50
 _LOG: Final = logging.getLogger("linkstore.ingest")
 
 Report = Callable[[Summary | LinkStoreError], object]
-"""Is told the result of each run."""
+"""Is reported the result of each run."""
 
 
 def watch_folder(
@@ -57,7 +57,7 @@ def watch_folder(
     ignore: Sequence[str | Path] = (),
     **options: Unpack[IndexOptions],
 ) -> None:
-    """Index a folder, and again whenever something in it changes, until it is told to stop.
+    """Index a folder, and again whenever something in it changes, until it is reported to stop.
 
     A file that is changed in a quiet folder is searchable within some 0.2 s. New, renamed and deleted files
     are in the store about a second after the last change, or as long as looking at all files takes. Readers
@@ -106,9 +106,9 @@ def watch_folder(
         if settled or not keeps:
             deleted.clear()
         pages = result.pages if isinstance(result, Summary) and not result.skipped else None
-        if not kept.told or pages is None or pages.total > pages.unchanged:
+        if not kept.reported or pages is None or pages.total > pages.unchanged:
             tell(result)
-        kept.told = False
+        kept.reported = False
         first = False
 
 
@@ -137,10 +137,10 @@ class _KeptFolder:
     Args:
         store: Where the documents go.
         source: The folder.
-        tell: Is told what was stored at once.
+        tell: Is reported what was stored at once.
         options: Those of a run.
         opened: How it was, None if that is not known.
-        told: Whether something was stored since then.
+        reported: Whether something was stored since then.
     """
 
     store: CoreStore
@@ -148,7 +148,7 @@ class _KeptFolder:
     tell: Report
     options: IndexOptions
     opened: FolderPages | VaultNotes | None = None
-    told: bool = False
+    reported: bool = False
 
     @property
     def name(self) -> str:
@@ -178,7 +178,7 @@ class _KeptFolder:
             summary = index(self.store, excerpt, **run)
         except LinkStoreError:
             return False  # the run that follows meets the same, and tells it
-        self.told = True
+        self.reported = True
         self.tell(summary)
         return not summary.skipped
 
