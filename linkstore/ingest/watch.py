@@ -45,7 +45,7 @@ _STEP_MS: Final = 50
 _LOG: Final = logging.getLogger("linkstore.ingest")
 
 Report = Callable[[Summary | LinkStoreError], object]
-"""Is reported the result of each run."""
+"""Is told the result of each run."""
 
 
 def watch_folder(
@@ -57,7 +57,7 @@ def watch_folder(
     ignore: Sequence[str | Path] = (),
     **options: Unpack[IndexOptions],
 ) -> None:
-    """Index a folder, and again whenever something in it changes, until it is reported to stop.
+    """Index a folder, and again whenever something in it changes, until it is told to stop.
 
     A file that is changed in a quiet folder is searchable within some 0.2 s. New, renamed and deleted files
     are in the store about a second after the last change, or as long as looking at all files takes. Readers
@@ -137,7 +137,7 @@ class _KeptFolder:
     Args:
         store: Where the documents go.
         source: The folder.
-        tell: Is reported what was stored at once.
+        tell: Is told what was stored at once.
         options: Those of a run.
         opened: How it was, None if that is not known.
         reported: Whether something was stored since then.
