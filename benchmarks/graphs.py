@@ -17,8 +17,8 @@ Run: ``python benchmarks/graphs.py --data DIR [--graph-seed 5] [--graphs org,oss
     search claims nothing. Contenders: the queries; the default search, with and without the names in the
     question; the tool ``search`` with the type of the results; langchain-graph-retriever (its Eager strategy,
     the same embedding), if it is installed.
-    With ``--model openai:NAME --base-url URL``, queries that a model writes for every n-th question, at most
-    ``--most`` of them, and those of its first try.
+    With ``--model openai:NAME --base-url URL``, queries that a model writes for at most ``--most`` questions, of
+    each category in turn, and those of its first try.
     ``--by-category`` shows each category apart, ``--show N`` the first wrong answers.
 """
 
@@ -29,6 +29,7 @@ import runpy
 import sys
 import types
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -195,13 +196,22 @@ def _make_contenders(store: LinkStore, graph: Dom, options: argparse.Namespace) 
         "tool search, result type said": _ask_by_tool(tool, graph),
     }
     if options.model:
-        step = max(1, len(graph.questions) // options.most)
-        contenders |= _ask_by_model(store, graph.questions[::step], options.model, options.base_url)
+        some = _take_in_turn(graph.questions, options.most)
+        contenders |= _ask_by_model(store, some, options.model, options.base_url)
     try:
         contenders["langchain-graph-retriever"] = _ask_by_peer(store, graph)
     except ImportError:
         print("langchain-graph-retriever is not installed")
     return contenders
+
+
+def _take_in_turn(questions: Sequence[GraphQuestion], most: int) -> list[GraphQuestion]:
+    """Take the first question of each category, then the second of each, until there are enough."""
+    count, turns = Counter[str](), []
+    for question in questions:
+        turns.append((count[question.category], question))
+        count[question.category] += 1
+    return [question for _, question in sorted(turns, key=lambda turn: turn[0])][:most]
 
 
 def _ask_by_query(store: LinkStore) -> Contender:
