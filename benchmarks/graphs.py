@@ -17,8 +17,8 @@ Run: ``python benchmarks/graphs.py --data DIR [--graph-seed 5] [--graphs org,oss
     search claims nothing. Contenders: the queries; the default search, with and without the names in the
     question; the tool ``search`` with the type of the results; langchain-graph-retriever (its Eager strategy,
     the same embedding), if it is installed.
-    With ``--model openai:NAME --base-url URL``, queries that a model writes for at most ``--most`` questions, of
-    each category in turn, and those of its first try.
+    With ``--model openai:NAME --base-url URL``, queries that a model writes for at most ``--most`` questions,
+    of each category in turn, and those of its first try.
     ``--by-category`` shows each category apart, ``--show N`` the first wrong answers.
 """
 
