@@ -86,14 +86,22 @@ class Endpoint:
         self.lifespan = app.router.lifespan_context
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one request by the interface of ASGI, within the time for a body and an answer."""
+        """Answer one request by the interface of ASGI: within the time for the body, then for the answer."""
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
         if scope.get("raw_path", b"") != HTTP_PATH.encode():
             return await refuse(send, HTTPStatus.NOT_FOUND, "there is nothing at this path")
         if scope["method"] != "POST":
             return await refuse(send, HTTPStatus.METHOD_NOT_ALLOWED, "only POST is answered")
-        started = False
+        arrived = started = False
+
+        async def receive_in_time() -> Message:
+            nonlocal arrived
+            message = await receive()
+            if not arrived and not message.get("more_body", False):
+                arrived = True
+                timer.reschedule(asyncio.get_running_loop().time() + self._limits.answer)
+            return message
 
         async def send_recorded(message: Message) -> None:
             nonlocal started
@@ -101,11 +109,13 @@ class Endpoint:
             await send(message)
 
         try:
-            async with asyncio.timeout(self._limits.upload + self._limits.answer):
-                await self._app(scope, receive, send_recorded)
+            async with asyncio.timeout(self._limits.upload) as timer:
+                await self._app(scope, receive_in_time, send_recorded)
         except TimeoutError:
-            if not started:
+            if not started and arrived:
                 await refuse(send, HTTPStatus.GATEWAY_TIMEOUT, "the answer took too long")
+            elif not started:
+                await refuse(send, HTTPStatus.REQUEST_TIMEOUT, "the body took too long")
         return None
 
 

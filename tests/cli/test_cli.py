@@ -516,6 +516,7 @@ def test_lines_break_at_words_in_a_terminal(store, monkeypatch):
     console = Console(file=shown, force_terminal=True, width=31, color_system=None, highlight=False)
     with monkeypatch.context() as patched:
         patched.setattr(output, "get_stdout", lambda: console)
+        patched.setenv("FORCE_COLOR", "1")  # plain lines need no console
         linkstore("query", "tower", "--store", store, "-k", "1", "--explain")
 
     words = set(TOWER.split())

@@ -44,9 +44,9 @@ WITHOUT_A_STORE = {
     "index git@github.com:o/r.git": "linkstore: git@github.com:o/r.git does not exist; clone the repository",
     "index http://localhost:1/": "linkstore: localhost is 127.0.0.1, which is not requested: it is loopback; --allow-private",
     "index docs --stroe kb": "Error: No such option: --stroe (Possible options: --rate, --source, --store)",
-    "index docs --embedding openai": "linkstore: unknown embedding 'openai'; use wordllama, minilm, bge-small or openai:MODEL",
+    "index docs --embedding openai": "linkstore: unknown embedding 'openai'; use wordllama, minilm, multilingual, bge-small or openai:MODEL",
     "demo sqlit": "Error: Invalid value for 'SITE': Value error, 'sqlit' is not one of 'seattle', 'sqlite'.",
-    "embeddings fetch nosuch": "linkstore: unknown embedding 'nosuch'; there are: wordllama, minilm, bge-small, openai:MODEL",
+    "embeddings fetch nosuch": "linkstore: unknown embedding 'nosuch'; there are: wordllama, multilingual, minilm, bge-small, openai:MODEL",
     "eval": "linkstore: give --questions; without them, --profile and --calibrate look at a store",
 }  # fmt: skip
 WITH_A_STORE = {

@@ -183,8 +183,11 @@ def test_a_question_is_answered_from_what_was_text() -> None:
         store.add_documents(list(found.documents))
         assert store.schema.check().sound
         (tool,) = (tool for tool in graph_tools(store) if tool.name == "match")
-        paths = (["BELONGS_TO", "GOVERNED_BY"], ["HAS_APPROVAL", "IN_PLACE", "ENFORCES"])
-        told = tool.invoke({"branches": [{"start": "Zalamizole", "path": path} for path in paths]})
+        query = (
+            "MATCH (d {name: 'Zalamizole'})-[:BELONGS_TO]->()-[:GOVERNED_BY]->(x),"
+            " (d)-[:HAS_APPROVAL]->()-[:IN_PLACE]->()-[:ENFORCES]->(x) RETURN x"
+        )
+        told = tool.invoke({"query": query})
     assert "[Rule/directive 12]" in told
     assert "1 result" in told
 
