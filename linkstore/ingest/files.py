@@ -189,7 +189,6 @@ class PageFile:
         page: Its path from there, with ``/``.
         url: The same as a URL: see :func:`~linkstore.ingest.files.quote_path`.
         aliases: Further URL paths that lead to it, such as a README's folder.
-        suffix: What the file is, ``.html`` for all kinds of HTML.
     """
 
     folder: Folder
@@ -197,6 +196,7 @@ class PageFile:
     url: str
     aliases: tuple[str, ...] = ()
     suffix: str = field(init=False, repr=False, compare=False)
+    """What the file is, ``.html`` for all kinds of HTML."""
 
     def __post_init__(self) -> None:
         suffix = splitext(self.page.lower().removesuffix(GZIP_SUFFIX))[1]

@@ -71,7 +71,7 @@ print(store.survey().documents, "documents")
 #
 # `search`, `follow` and `read` for this store, which has no schema; others are made by name, here `match`. A search for similar texts cannot find
 # that two chains of different relations end at the same document, because the text of the regulation does not mention
-# drugs. With `match` a model says which relations it means.
+# drugs. With `match` a model says in Cypher which relations it means.
 # %%
 from linkstore.agents import ToolLimits, graph_tools
 
@@ -80,11 +80,13 @@ about = "drugs and what regulates them"
 tools = graph_tools(store, only=names, about=about, limits=ToolLimits(results=3))
 QUESTION = "Which directive applies to Zalamizole where it is approved?"
 QUERY = {
-    "branches": [
-        {"start": "Zalamizole", "path": ["BELONGS_TO", "GOVERNED_BY"]},
-        {"start": "Zalamizole", "path": ["HAS_APPROVAL", "IN_JURISDICTION", "ENFORCES"]},
-    ]
+    "query": """
+MATCH (d {name: 'Zalamizole'})-[:BELONGS_TO]->()-[:GOVERNED_BY]->(x),
+      (d)-[:HAS_APPROVAL]->()-[:IN_JURISDICTION]->()-[:ENFORCES]->(x)
+RETURN x
+"""
 }
+WRONG = {"query": "MATCH ({name: 'azoles'})-[:BELONGS_TO]->(x) RETURN x"}
 by_name = {tool.name: tool for tool in tools}
 match = by_name["match"]
 print(match.invoke(QUERY))
@@ -99,7 +101,7 @@ for chain in answer.artifact["results"][0]["chains"]:
 # that says what to do:
 # %%
 print(by_name["follow"].invoke({"id": "class/azoles", "kinds": ["GOVERND_BY"]}))
-print(match.invoke({"branches": [{"start": "class/azoles", "path": ["BELONGS_TO"]}]}))
+print(match.invoke(WRONG))
 print(by_name["read"].invoke({"id": "regulation/99"}))
 # %% [markdown]
 # ## The agent
@@ -145,9 +147,7 @@ if os.environ.get("OPENAI_API_KEY"):
 else:
     model = Scripted(
         script=[
-            tool_call(
-                name="match", args={"branches": [{"start": "class/azoles", "path": ["BELONGS_TO"]}]}, id="1"
-            ),
+            tool_call(name="match", args=WRONG, id="1"),
             tool_call(name="match", args=QUERY, id="1"),
             lambda messages: tool_call(name="read", args={"id": first_id(messages)}, id="1"),
             lambda messages: f"{messages[-1].text.splitlines()[-2]} [{first_id(messages)}]",
