@@ -80,8 +80,8 @@ STAR: "*"
 NAME: /[^\W\d]\w*/
 QUOTED: /`[^`]+`/
 STRING: /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/
-NUMBER: /-?\d+(\.\d+)?/
-INT: /\d+/
+NUMBER: /-?\d{1,18}(\.\d+)?/
+INT: /\d{1,9}/
 %import common.WS
 %ignore WS
 %ignore /\/\/[^\n]*/
@@ -264,8 +264,9 @@ class _Reading:
             else:
                 limit = int(str(part.children[0]))
         for pair in self._different:
+            nodes = {variable: self._get_node(pattern, variable) for variable in pair}
             first, second = map(self._resolve, pair)
-            named = next((own for own in (first, second) if pattern.nodes[own].name is not None), None)
+            named = next((self._resolve(own) for own in pair if nodes[own].name is not None), None)
             if named is None:
                 raise QueryError(
                     f"{first} <> {second}: one of them needs a name, such as ({first} {{name: 'x'}})"
