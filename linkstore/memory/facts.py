@@ -1,9 +1,9 @@
 """Facts that give way: the statements of a turn, and earlier turns with another value.
 
-The rule is for plain cases in English: the same subject and relation with another value, where there is one
-value at a time ("My phone number is …", "I live in …", "The review is on …"); and any value if the new turn
-says that something changed ("now", "no longer", "instead", "since Monday"). A model, or an application, may
-say more: see :meth:`~linkstore.memory.ConversationMemory.add`.
+The rule is for plain cases in English: the same subject and relation with another value of the same shape,
+where there is one value at a time ("My phone number is …", "I live in …", "The review is on …"). What a
+person or thing is besides ("My wife is now pregnant.") takes the place of nothing. A model, or an
+application, may say more: see :meth:`~linkstore.memory.ConversationMemory.add`.
 """
 
 from __future__ import annotations
@@ -70,6 +70,13 @@ _OPINION: Final = re.compile(
     re.IGNORECASE,
 )
 _TAKES_OVER: Final = re.compile(r"\b(?:(?:takes?|taken|took) over|replace[sd]|succeed(?:s|ed)) \b")
+_TITLE: Final = re.compile(r"(?:Mrs?|Ms|Dr|Prof|Herr|Frau|Mme|M|Sra?)\.?|Mister|Doctor|Professor")
+_PREPOSITIONS: Final = frozenset({"in", "on", "at", "from"})
+_LEADING: Final = _PREPOSITIONS | {"to", "a", "an", "the"}
+_FEW: Final = 3
+"""Number of words of a short value."""
+_LONGER: Final = "longer"
+"""The shape of what a speaker says of himself in more words, which may say when or where else."""
 _LONGEST_SUBJECT: Final = 6
 """Number of words before the verb."""
 _OPENING: Final = 3
@@ -83,21 +90,19 @@ class FactStatement:
     Args:
         key: Subject and relation, folded.
         value: The rest, folded.
-        changes: Whether it says that something is not what it was.
-        shape: What the value is: a number, a name behind some word; "" for other words. There is one of each
-            at a time; of other words there may be several, unless something changed.
+        shape: What the value is: a number of something, a time or a name behind some word, a person; "" for
+            what there may be several of at a time.
     """
 
     key: str
     value: str
-    changes: bool
     shape: str
 
     def supersedes(self, earlier: FactStatement) -> bool:
         """Say whether an earlier statement of the same subject and relation is no longer so."""
         if self.key != earlier.key or self.value in earlier.value or earlier.value in self.value:
             return False  # of something else, or the same, more or less exactly
-        return self.changes or (self.shape != "" and self.shape == earlier.shape)
+        return self.shape not in ("", _LONGER) and earlier.shape in (self.shape, _LONGER)
 
 
 def read_statements(text: str) -> tuple[FactStatement, ...]:
@@ -110,6 +115,13 @@ def read_statements(text: str) -> tuple[FactStatement, ...]:
         stated = (_read_statement(part.rstrip(".! "), normalized) for part in _CLAUSES.split(normalized))
         statements += (statement for statement in stated if statement is not None)
     return tuple(statements)
+
+
+def states_only(text: str) -> bool:
+    """Say whether a text is one plain statement of a short value, and nothing beside."""
+    statements = read_statements(text)
+    alone = len(split_sentences(text)) == 1 and _CLAUSES.search(text) is None
+    return alone and len(statements) == 1 and _is_short(statements[0].value)
 
 
 def is_about_past(text: str) -> bool:
@@ -288,7 +300,8 @@ def _read_statement(clause: str, sentence: str) -> FactStatement | None:
         verb, value = fold(match["verb"]), fold(match["value"])
         if verb == "moved to" and not _is_home(match["value"], sentence):
             return None
-        return FactStatement(f"{fold(match['subject'])} {_SAME.get(verb, verb)}", value, False, "one")
+        shape = "one" if _is_short(value) else _LONGER
+        return FactStatement(f"{fold(match['subject'])} {_SAME.get(verb, verb)}", value, shape)
     match = _STATE.match(clause)
     if match is None:
         return None
@@ -296,8 +309,15 @@ def _read_statement(clause: str, sentence: str) -> FactStatement | None:
     if not re.match(_OWN_WORDS, subject, re.IGNORECASE) and not _is_name(subject):
         return None
     verb = re.sub(r"^(?:is|are|was|were|has been|have been|will)\b.*", "is", verb)
-    shape, changes = _find_shape(match["value"]), says_change(sentence)
-    return FactStatement(f"{fold(subject)} {verb}", fold(match["value"]), changes, shape)
+    return FactStatement(f"{fold(subject)} {verb}", fold(match["value"]), _find_shape(match["value"]))
+
+
+def _is_short(value: str) -> bool:
+    """Say whether a value is a few words, none of which may lead on to something else."""
+    words = [word for word in tokenize(value) if word not in read_words("adverbs")]
+    while words and words[0] in _LEADING:
+        words = words[1:]
+    return 0 < len(words) <= _FEW and STOP_WORDS.isdisjoint(words)
 
 
 def _is_home(value: str, sentence: str) -> bool:
@@ -325,7 +345,14 @@ def _is_name(subject: str) -> bool:
 
 
 def _find_shape(value: str) -> str:
-    if value[0].isdigit():
-        return "number"
-    before = re.match(r"(?:in|on|at|from|a|an|the)\b", value, re.IGNORECASE)
-    return f"name {before[0].lower() if before else ''}" if re.search(r"\b[A-Z]|\d", value) else ""
+    words = [word for word in value.split() if fold(word) not in read_words("adverbs")]
+    before = fold(words[0]) if len(words) > 1 and fold(words[0]) in _PREPOSITIONS else ""
+    first, *rest = words[1:] if before else words or [""]
+    if first[:1].isdigit():
+        return " ".join(["number", before, *map(fold, rest)])
+    if fold(first) in read_words("times"):
+        return f"time {before}"
+    if before:
+        return f"name {before}" if first[:1].isupper() else ""
+    is_person = _TITLE.fullmatch(first) or (first[:1].isupper() and fold(first) in read_words("given"))
+    return "person" if is_person else ""

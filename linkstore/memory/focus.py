@@ -1,4 +1,4 @@
-"""Focus: what a conversation is about at a question that does not say so.
+"""Focus: the subject of a conversation where a question names none.
 
 Source: B. Grosz, A. Joshi and S. Weinstein, "Centering: A Framework for Modeling the Local Coherence of
 Discourse", Computational Linguistics 21(2), 1995; S. Brennan, M. Friedman and C. Pollard, "A Centering
@@ -76,7 +76,7 @@ def name_things(text: str, finder: EntityFinder) -> tuple[str, ...]:
 
 
 def refers_back(text: str) -> bool:
-    """Say whether a text has a word that can only mean what was said before."""
+    """Say whether a text has a word for something said before."""
     return _REFERS.search(text) is not None
 
 

@@ -18,7 +18,6 @@ from linkstore.core.filters import Filter
 from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_terms
 from linkstore.core.plans import Plan
-from linkstore.core.text import split_sentences
 from linkstore.errors import BudgetError
 from linkstore.memory.dates import make_near_filters, make_time_filter
 from linkstore.memory.facts import (
@@ -31,6 +30,7 @@ from linkstore.memory.facts import (
     read_clauses,
     says_beside,
     says_change,
+    states_only,
     states_own,
 )
 from linkstore.memory.focus import find_focus
@@ -209,7 +209,9 @@ class RecallRequest:
         return None if self.key is None else name_writing(self.key, self.question)
 
     def knows(self, turn: Turn, memory: MemorySettings) -> bool:
-        """Say whether a turn may be recalled: it is not the question's own, not expired, and not later."""
+        """Say whether a turn may be recalled: of its sessions, not its own, not expired, and not later."""
+        if not self.session.sees(turn.session, everywhere=self.everywhere):
+            return False
         expired = memory.ttl is not None and turn.time < self.moment - memory.ttl
         later = self.as_of is not None and turn.time > self.as_of
         return not (expired or later or turn.writing == self.own)
@@ -325,7 +327,7 @@ def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> l
     them it is about something else. What tells of former times is as if it had been said earlier, unless the
     question asks for them.
     """
-    asked = {stem for view in views for stem in _find_stems(view.text)}
+    asked = {stem for view in views for stem in find_stems(view.text)}
     now = not any(asks_for_past(view.text) for view in views)
 
     def is_newer(turn: Turn, other: Turn) -> bool:
@@ -356,20 +358,21 @@ def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
     own = any((clause.slot, clause.speaker) in slots for clause in read_clauses(turn.query))
     if own and says_change(turn.query) and not says_beside(turn.query):
         return True
-    wanted, stems = _find_stems(other.query) & asked, _find_stems(turn.query)
+    wanted, stems = find_stems(other.query) & asked, find_stems(turn.query)
     share, changes = len(wanted & stems) / max(1, len(wanted)), says_change(turn.query)
     if share < NEWER_WORDS or (share == NEWER_WORDS and not changes):
         return False
     marked = [word for word in other.query.split()[1:] if not word.islower()]
-    before = [clause for clause in before if wanted & _find_stems(" ".join(clause.words))]
-    return (wanted - stems).isdisjoint(_find_stems(" ".join(marked))) and any(
+    before = [clause for clause in before if wanted & find_stems(" ".join(clause.words))]
+    return (wanted - stems).isdisjoint(find_stems(" ".join(marked))) and any(
         clause.is_about_same(earlier, changes=changes)
         for clause in read_clauses(turn.query)
         for earlier in before
     )
 
 
-def _find_stems(text: str) -> set[str]:
+def find_stems(text: str) -> set[str]:
+    """Return the words of a text without stop words and the endings of plurals."""
     return {strip_word(word) for word in extract_terms(text)}
 
 
@@ -410,9 +413,8 @@ def _find_newer(
 
 
 def _is_over(turn: Turn, until: Mapping[str, datetime]) -> bool:
-    """Say whether a turn was superseded and says nothing else: nothing that its rule did not read."""
-    sentences = len(turn.statements) or len(split_sentences(turn.query))
-    return turn.id in until and (turn.is_note or sentences >= len(split_sentences(turn.query)))
+    """Say whether a turn was superseded, and nothing is lost with it: a note, or a turn that says no more."""
+    return turn.id in until and (turn.is_note or not turn.statements or states_only(turn.query))
 
 
 def _mark_end(turn: Turn, until: Mapping[str, datetime]) -> Turn:

@@ -77,9 +77,16 @@ class SessionKey:
             everywhere: Also that of the other sessions of the same user and agent; without a user, nobody
                 knows whose they are, and it is this session alone.
         """
-        wide = self.user_id is not None and (everywhere or self.run_id is None)
+        wide = self._is_wide(everywhere=everywhere)
         limits: Filter = {"owner": self.owner} if wide else {"session": self.path}
         return {**limits, "type": {"$in": [TURN, NOTE]}}
+
+    def sees(self, other: SessionKey, *, everywhere: bool = False) -> bool:
+        """Say whether turns of another session are within :meth:`scope`."""
+        return self.owner == other.owner if self._is_wide(everywhere=everywhere) else self == other
+
+    def _is_wide(self, *, everywhere: bool) -> bool:
+        return self.user_id is not None and (everywhere or self.run_id is None)
 
     @property
     def reach(self) -> str:

@@ -15,15 +15,25 @@ from linkstore.agents.tools import make_spec, make_tool
 from linkstore.context.compiled import frame_parts
 from linkstore.core.calls import Operation, call
 from linkstore.core.display import format_count
+from linkstore.core.text import fold
 from linkstore.errors import DocumentError
 from linkstore.memory.names import has_words
+from linkstore.memory.recall import find_stems
 from linkstore.memory.sessions import SessionKey
+from linkstore.memory.turns import cut_excerpt
 
 if TYPE_CHECKING:
     from linkstore.memory.conversation import ConversationMemory
 
 NOTHING_KNOWN: Final = "Nothing is known about this."
 REMEMBERED: Final = "Remembered."
+UNSURE: Final = (
+    "Nothing was changed, as it is not sure which fact is wrong. Call correct with the words of one:"
+)
+MOST_COMPARED: Final = 5
+"""How many of the nearest facts are compared with one that is wrong."""
+USER: Final = frozenset({"user"})
+"""What a model calls the speaker, who says "I"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,7 @@ def make_memory_tools(scope: MemoryScope) -> list[BaseTool]:
 
 
 def recall(scope: MemoryScope, question: str) -> Operation[ToolAnswer]:
-    """Recall what was said earlier, and what is known.
+    """Recall earlier turns and knowledge.
 
     Args:
         question: What you want to know, as a whole question.
@@ -74,20 +84,30 @@ def remember(scope: MemoryScope, text: str) -> Operation[ToolAnswer]:
 
 
 def correct(scope: MemoryScope, wrong: str, right: str) -> Operation[ToolAnswer]:
-    """Replace what was remembered by what is so now.
+    """Replace a remembered fact by the present one.
+
+    Nothing changes where it is not sure which fact is meant; the answer lists those that may be.
 
     Args:
-        wrong: What was remembered and is not so, or no longer.
+        wrong: The fact that is not so, or no longer, in the words in which it was recalled.
         right: What is so, as a sentence that makes sense by itself.
     """
     _require_words(wrong)
     _require_words(right)
     memory, session = scope.memory, scope.session
-    hits = yield from call(memory.search, memory.asearch, session, wrong, k=1)
+    found = yield from call(memory.search, memory.asearch, session, wrong, k=MOST_COMPARED)
+    words = find_stems(wrong) - USER
+    near = [turn for turn, _ in found if words & find_stems(turn.query)]
+    meant = [turn for turn in near if words <= find_stems(turn.query)]
+    meant = [turn for turn in meant if fold(turn.query) == fold(wrong)] or meant
+    facts = list(dict.fromkeys(turn.query for turn in meant or near))
+    if len(facts) > 1 or (facts and not meant):
+        text = "\n- ".join([UNSURE, *map(cut_excerpt, facts)])
+        return ToolAnswer(text=text, data=None)
     text = f"{REMEMBERED} Nothing was known that it corrects."
-    supersedes: list[str] = []
-    for before, _ in hits:
-        text, supersedes = f"Corrected: {before.query!r} is no longer so.", [before.id]
+    if facts:
+        text = f"Corrected: {facts[0]!r} is no longer so."
+    supersedes = [turn.id for turn in meant]
     note = yield from call(memory.remember, memory.aremember, session, right, supersedes=supersedes)
     return ToolAnswer(text=text, data=note)
 

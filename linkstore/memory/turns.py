@@ -282,11 +282,12 @@ def format_turn(turn: Turn) -> str:
     """Format a turn for a prompt: date, until when it holds, query and response, long ones cut."""
     holds = f", until {turn.until:%Y-%m-%d}" if turn.until else ", since then" if turn.supersedes else ""
     speaker = "Note" if turn.is_note else "User"
-    line = f"[{turn.time:%Y-%m-%d %H:%M}{holds}] {speaker}: {_cut_excerpt(turn.query)}"
-    return line if turn.response is None else f"{line}\nAssistant: {_cut_excerpt(turn.response)}"
+    line = f"[{turn.time:%Y-%m-%d %H:%M}{holds}] {speaker}: {cut_excerpt(turn.query)}"
+    return line if turn.response is None else f"{line}\nAssistant: {cut_excerpt(turn.response)}"
 
 
-def _cut_excerpt(text: str) -> str:
+def cut_excerpt(text: str) -> str:
+    """Return a text on one line, cut if it is long."""
     flat = " ".join(text.split())
     return flat if len(flat) <= EXCERPT_CHARACTERS else f"{flat[:EXCERPT_CHARACTERS]}…"
 

@@ -25,7 +25,7 @@ from linkstore.core.plans import read_documents
 from linkstore.core.processes import Lock
 from linkstore.core.text import is_unicode
 from linkstore.errors import DocumentError
-from linkstore.memory.facts import FactStatement, read_statements
+from linkstore.memory.facts import FactStatement, read_statements, states_only
 from linkstore.memory.focus import find_focus
 from linkstore.memory.names import (
     find_answered_name,
@@ -261,6 +261,7 @@ def _find_superseded(
         for earlier_turn in sorted(earlier, key=attrgetter("time"))[-MOST_EARLIER:]
         if earlier_turn.id != turn.id
         and earlier_turn.time <= turn.time
+        and (not earlier_turn.is_note or states_only(earlier_turn.query))  # nothing else goes with it
         and read_speaker(earlier_turn.query) == read_speaker(turn.query)
         and any(new.supersedes(old) for new in stated for old in read_statements(earlier_turn.query))
     )

@@ -489,6 +489,32 @@ def test_a_turn_is_stored_with_what_the_rewriter_made_of_it(memory):
     assert "Sencha" in turn.entities
 
 
+@pytest.mark.parametrize(
+    ("wrong", "corrected"),
+    [
+        ("The user lives in Bergen.", ["I live in Bergen."]),
+        ("Ann's cats are called Tom", ["Ann's cat is called Tom."]),
+        ("the CAT is called Tom", []),  # Ann's or Bob's
+        ("The user works in Bergen.", []),
+        ("Ann's cat is called Max.", []),
+    ],
+)
+def test_a_correction_replaces_only_the_fact_that_has_all_its_words(memory, wrong, corrected):
+    _, remember, correct, _ = memory.tools(SESSION)
+    facts = ["I live in Bergen.", "Ann's cat is called Tom.", "Bob's cat is called Tom."]
+    for text in facts:
+        remember.invoke({"text": text})
+    answer = correct.invoke({"wrong": wrong, "right": "It is otherwise."})
+    if corrected:
+        assert answer == f"Corrected: {corrected[0]!r} is no longer so."
+    else:
+        assert answer.startswith("Nothing was changed")
+        assert any(f"\n- {fact}" in answer for fact in facts)
+    replaced = {id for note in memory.notes(SESSION) for id in note.supersedes}
+    assert [note.query for note in memory.notes(SESSION) if note.id in replaced] == corrected
+    assert len(memory.notes(SESSION)) == 3 + len(corrected)
+
+
 async def test_tools_correct_and_forget(memory):
     _, remember, correct, forget = memory.tools(SESSION)
     remember.invoke({"text": "Ann's cat is called Tom."})
@@ -499,6 +525,8 @@ async def test_tools_correct_and_forget(memory):
     ]
     nobody = await memory.tools("nobody")[2].ainvoke({"wrong": "It is red.", "right": "It is blue."})
     assert nobody == "Remembered. Nothing was known that it corrects."
+    unrelated = memory.tools("nobody")[2].invoke({"wrong": "Bob has a dog.", "right": "Bob has a parrot."})
+    assert unrelated == "Remembered. Nothing was known that it corrects."
     assert await forget.ainvoke({"about": "Ann"}) == "Forgotten: 0 turns and 2 notes about 'Ann'."
     assert memory.notes(SESSION) == []
     assert forget.invoke({"about": "?!"}).startswith("Error: ")
