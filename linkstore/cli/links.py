@@ -52,7 +52,7 @@ _URL_SUFFIX: Final = re.compile(r"\.[a-z][a-z0-9]{0,8}\Z")
 
 
 def find_documents(store: CoreStore, name: str, *, by_ending: bool = False) -> list[Document]:
-    """Return the document with this id, else those that a hyperlink to this URL leads to, with their pages.
+    """Return the document with this id, else the targets of a hyperlink to this URL, with their pages.
 
     Args:
         store: Where they are.
@@ -158,7 +158,7 @@ def _sort_by_id(hits: Hits) -> list[Document]:
 
 
 def show_broken(store: CoreStore, *, json: bool) -> None:
-    """Print the links that lead nowhere, by page, and only count those to other sites."""
+    """Print broken links by page, and count the ones to other sites."""
     from linkstore.core.urls import is_internal_tag
     from linkstore.ingest.source import count_dangling
 
@@ -183,7 +183,7 @@ def show_broken(store: CoreStore, *, json: bool) -> None:
 
 
 def _find_broken(store: CoreStore, missing: frozenset[str]) -> Iterator[dict[str, Any]]:
-    """Yield broken links in the order of the documents, in which those of a page are adjacent."""
+    """Yield broken links in the order of the documents, page by page."""
     from linkstore.core.links import get_links
 
     for document in store.scan():

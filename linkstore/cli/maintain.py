@@ -124,7 +124,7 @@ def doctor(
     evidence: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
     json: JsonOption = False,
 ) -> None:
-    """Count and check what a store holds, and say what needs attention.
+    """Count and check the content of a store, and say what needs attention.
 
     Reads all documents. Reports what its schema does not allow, types of documents that no traversal reaches,
     pages that changed since they were indexed, links that lead to no document, different spellings of names,

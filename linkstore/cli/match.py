@@ -110,7 +110,8 @@ def _list_lines(answer: GraphAnswer) -> Iterator[tuple[str, str | None]]:
     """Yield the lines of an answer, each with its style: documents with chains, values or groups."""
     for hit in answer:
         title = get_title(hit.document)
-        yield f"{hit.document.id}{f'  {title}' if title else ''}", "bold cyan"
+        count = "" if hit.count is None else f": {hit.count:,}"
+        yield f"{hit.document.id}{f'  {title}' if title else ''}{count}", "bold cyan"
         yield from ((f"  {chain}", None) for chain in hit.chains if len(chain))
     yield from ((str(value), None) for value in answer.values)
     yield from ((f"{value}: {number:,}", None) for value, number in answer.groups)

@@ -234,7 +234,7 @@ def show_pages(hits: Hits, query: str) -> None:
 
 
 def show_explanation(hits: Hits, *, to_stderr: bool) -> None:
-    """Print what :meth:`~linkstore.core.hits.Hits.explain` says of the search and what it left out."""
+    """Print how a search went and what it left out, by :meth:`~linkstore.core.hits.Hits.explain`."""
     console = get_stderr() if to_stderr else get_stdout()
     console.print()
     for line in hits.explain().split("\n"):

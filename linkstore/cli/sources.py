@@ -1,4 +1,4 @@
-"""The kinds of source that can be indexed: how they are recognized, and what opens them."""
+"""The kinds of source: how each is recognized and opened."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _is_there(place: str) -> bool:
 
 
 def select_options(kind: SourceKind, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given, all of which the kind must take.
+    """Return the given options; the kind must take them all.
 
     Args:
         kind: The kind of the source.

@@ -1,4 +1,4 @@
-"""The store that ``--store`` names, opened for a command, and values of options that many commands have."""
+"""The store of ``--store``, opened for a command, and values of common options."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _make_store(place: str, embedding: str | None) -> Iterator[CoreStore]:
 
 
 class _UnmadeStore:
-    """A store that is an empty one until the first write, which makes the real one.
+    """A store made by its first write; empty until then.
 
     Args:
         empty: What is read until then.

@@ -190,6 +190,7 @@ class CypherQuery:
         order: What orders it; None: nothing.
         descending: Whether the largest come first.
         limit: The maximum number of results; None: not said.
+        forgiven: Whether it was read forgivingly.
     """
 
     pattern: Pattern
@@ -197,6 +198,7 @@ class CypherQuery:
     order: Property | None = None
     descending: bool = False
     limit: int | None = None
+    forgiven: bool = False
 
 
 def read_cypher(text: str, *, forgiving: bool = False) -> CypherQuery:
@@ -274,7 +276,12 @@ class _Reading:
             other = second if named == first else first
             pattern.without.append((other, _make_named(other, pattern.nodes[named].name)))
         return CypherQuery(
-            pattern=pattern, returned=returned, order=order, descending=descending, limit=limit
+            pattern=pattern,
+            returned=returned,
+            order=order,
+            descending=descending,
+            limit=limit,
+            forgiven=self._forgiving,
         )
 
     def _read_order(self, pattern: Pattern, tree: Tree[Any]) -> Property:

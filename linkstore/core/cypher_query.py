@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from linkstore.core.cypher import CypherQuery, Pattern, PatternLink, read_cypher
@@ -29,12 +30,14 @@ def make_query(cypher: CypherQuery) -> GraphQuery:
     """
     root, returned = _find_root(cypher)
     pattern = cypher.pattern
-    order = _find_order(cypher, root)
+    order, descending = _find_order(cypher, root)
     tree, node = _Tree(pattern, root), pattern.nodes[root]
+    if not cypher.forgiven:
+        tree.refuse_shared_links()
     branches = tree.branches or [Branch(None, node.type)]
     settings: dict[str, Any] = {"limit": cypher.limit} if cypher.limit is not None else {}
     if order is not None:
-        settings |= {"order_by": order, "descending": cypher.descending}
+        settings |= {"order_by": order, "descending": descending}
     return GraphQuery(
         tuple(branches),
         but_not=tuple(tree.unwanted),
@@ -62,26 +65,38 @@ def _find_root(cypher: CypherQuery) -> tuple[str, dict[str, Any]]:
     if counts and keys:
         if len(keys) > 1:
             raise QueryError(f"groups are by one property, not by {', '.join(keys)}")
+        if counts[0].variable != root and not cypher.forgiven:
+            raise QueryError(
+                f"groups of {root}.{keys[0]} count {root}, not {counts[0].variable}; write count({root})"
+            )
         return root, {"returns": "groups", "field": keys[0]}
     single = len(cypher.returned) == 1 and keys
     return root, {"returns": "values", "field": keys[0]} if single else {}
 
 
-def _find_order(cypher: CypherQuery, root: str) -> str | None:
-    """Return what orders the results, as ``order_by`` of a query says it."""
-    order = cypher.order
+def _find_order(cypher: CypherQuery, root: str) -> tuple[str | None, bool]:
+    """Return what orders the results, as ``order_by`` of a query says it, and whether the largest come first.
+
+    Results that are counted in another way are in the order of these counts.
+    """
+    order, descending = cypher.order, cypher.descending
+    ends = next((item for item in cypher.returned if item.counted and item.variable != root), None)
+    if ends is not None and order != ends and not cypher.forgiven:
+        if order is not None:
+            raise QueryError(f"RETURN has count({ends.variable}), so ORDER BY takes that count, or nothing")
+        order, descending = ends, True
     if order is None or (order.counted and order.variable == root):
-        return None  # groups are in the order of their counts
+        return None, descending  # groups are in the order of their counts
     if order.counted:
         for link in cypher.pattern.links:
             if {link.start, link.end} == {root, order.variable} and link.repeat == (1, 1):
                 counted = cypher.pattern.nodes[order.variable]
                 if counted.name is None and not counted.filters:
-                    return f"{'>' if link.start == root else '<'}{'|'.join(link.kinds)}"
+                    return f"{'>' if link.start == root else '<'}{'|'.join(link.kinds)}", descending
         raise QueryError(f"ORDER BY count({order.variable}): only what one link joins to {root} is counted")
     if order.variable != root:
         raise QueryError(f"ORDER BY {order.variable}: the results are {root}, so a property of it is needed")
-    return order.key
+    return order.key, descending
 
 
 class _Tree:
@@ -121,6 +136,43 @@ class _Tree:
                 ends = [(own.start, own.end) for own in self._pattern.links if name in (own.start, own.end)]
                 waiting += [other for pair in ends for other in pair]
         return self._root in seen
+
+    def refuse_shared_links(self) -> None:
+        """Refuse a pattern with two relationships for which one link could stand.
+
+        Raises:
+            QueryError: If there are two. In Cypher each link stands for one of them only.
+        """
+        for first, second in combinations(self._pattern.links, 2):
+            for node in {first.start, first.end} & {second.start, second.end}:
+                others = [(link, link.end if link.start == node else link.start) for link in (first, second)]
+                alike = (first.start == node) == (second.start == node) and {*first.kinds} & {*second.kinds}
+                if alike and not self._are_apart(node, *others):
+                    kind, side = min(alike), "from" if first.start == node else "to"
+                    ends = " and ".join(repr(name) if not name.isdigit() else "()" for _, name in others)
+                    raise QueryError(
+                        f"two relationships {kind} lead {side} one node, and {ends} may be the same document;"
+                        " give both a name or another type, or one a name and a condition <> to the other"
+                    )
+
+    def _are_apart(self, node: str, first: tuple[PatternLink, str], second: tuple[PatternLink, str]) -> bool:
+        """Say whether two neighbours of a node are surely different documents."""
+        one, other = (self._pattern.nodes[name] for _, name in (first, second))
+        if one.name is not None and other.name is not None:
+            return one.name != other.name
+        if one.type is not None and other.type is not None and one.type != other.type:
+            return True
+        for (_, name), (link, free) in ((first, second), (second, first)):
+            if (named := self._pattern.nodes[name].name) is not None:
+                barred = [
+                    own.name
+                    for anchor, pattern in self._pattern.without
+                    if anchor == free
+                    for own in pattern.nodes.values()
+                ]
+                # A branch does not come back to the document that it starts from.
+                return named in barred or (node != self._root and self._reaches_root(link, node))
+        return False
 
     def _follow(self, link: PatternLink, to: str) -> Branch:
         """Return the branch that leads to a node by a link."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from linkstore.core.arguments import omit_none
 from linkstore.core.hits import Chain, Items
 
 
@@ -18,15 +19,18 @@ class GraphHit:
     Args:
         document: As stored.
         chains: One for each branch that leads to it, a shortest one of that branch; the shortest first.
+        count: How many documents the step of ``order_by`` leads to; None without one.
     """
 
     document: Document
     chains: tuple[Chain, ...] = ()
+    count: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit as plain JSON, without the text of its document."""
         chains = [[triple.to_dict() for triple in chain] for chain in self.chains]
-        return {"id": self.document.id, "metadata": dict(self.document.metadata), "chains": chains}
+        hit = {"id": self.document.id, "metadata": dict(self.document.metadata), "chains": chains}
+        return hit | omit_none(count=self.count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -416,7 +416,7 @@ class _Matcher:
             keys = sorted(counts, reverse=query.descending)
             values = tuple(counts[key][0] for key in keys[: query.limit])
             return GraphAnswer(starts={}, values=values, distinct=len(counts))
-        chosen = yield from self._choose_returned(refs)
+        chosen, ends = yield from self._choose_returned(refs)
         stored = yield from plans.ask(plans.Documents(refs=chosen))
         chains: dict[int, list[Chain]] = {ref: [] for ref in chosen.tolist()}
         for walk in walks:
@@ -426,25 +426,27 @@ class _Matcher:
             GraphHit(
                 document=Document(id=document.id, page_content=document.text, metadata=document.metadata),
                 chains=tuple(sorted(chains[ref], key=len)),
+                count=ends.get(ref),
             )
             for ref, document in zip(chosen.tolist(), stored, strict=True)
         )
         return GraphAnswer(starts={}, hits=hits)
 
-    def _choose_returned(self, refs: Ints) -> Plan[Ints]:
-        """Return the documents to return, in order."""
+    def _choose_returned(self, refs: Ints) -> Plan[tuple[Ints, dict[int, int]]]:
+        """Return the documents to return, in order, and what was counted to order them."""
         query = self._query
         ids = yield from plans.ask(plans.Ids(refs=refs))
         if query.order_by is None:
             order = sorted(range(len(ids)), key=ids.__getitem__, reverse=query.descending)
-            return refs[order[: query.limit]]
+            return refs[order[: query.limit]], {}
         values = yield from self._rank_results(refs, query.order_by, query.counted)
         by_id = sorted(range(len(refs)), key=ids.__getitem__)
         order = sorted(filter(values.__contains__, by_id), key=values.__getitem__, reverse=query.descending)
         last = values.get(order[min(query.limit, len(order)) - 1]) if order and query.ties else None
         tied = [at for at in order[query.limit :] if values[at] == last]
         lacking = [at for at in by_id if at not in values]
-        return refs[[*[*order, *lacking][: query.limit], *tied]]
+        chosen = refs[[*[*order, *lacking][: query.limit], *tied]]
+        return chosen, {ref: values[at] for at, ref in enumerate(refs.tolist())} if query.counted else {}
 
     def _rank_results(self, refs: Ints, name: str, step: Step | None) -> Plan[dict[int, Any]]:
         """Return what orders results, by position: values of a field, or the number of ends of a step."""
