@@ -5,6 +5,8 @@ metadata keys; several fields, and several operators of one field, must all hold
 
 Operators: ``$eq $ne $gt $gte $lt $lte $in $nin $contains $all $size $exists $and $or $not``.
 
+Values may be what metadata may be: dates, NumPy scalars and the like are converted in the same way.
+
 Type rules: numbers compare by value (``1`` equals ``1.0``); a boolean equals only a boolean
 (``1`` is not ``true``), a string only a string (``1`` is not ``"1"``), null only null. Lists and
 dicts are equal as wholes, by the same rules; a list also equals each of its members, so ``{"tags": "home"}``
@@ -20,13 +22,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 
 from linkstore.core.arguments import MAX_NESTING, is_too_deep, quote_value
+from linkstore.core.metadata import convert_value
 from linkstore.errors import FilterError
 
 Test = Callable[[Mapping[str, Any]], bool]
@@ -39,6 +41,8 @@ _ORDERED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "$lt": operator.lt,
     "$lte": operator.le,
 }
+_BARE: Final = frozenset({"eq", "ne", "gt", "gte", "lt", "lte", "nin"})
+"""Operators without their sign, which are hardly the keys of a value."""
 _OF_LISTS: Final = ("$contains", "$all", "$size")
 OPERATORS: Final = ("$eq", "$ne", *_ORDERED, "$in", "$nin", *_OF_LISTS, "$exists", "$and", "$or", "$not")
 """Every operator of the language."""
@@ -109,9 +113,8 @@ def parse_filter(filter: Filter | Condition | None) -> Condition:
         raise FilterError(f"a filter may have {MAX_NESTING} levels of lists and dicts; this one has more")
     if not filter:
         return EVERYTHING
-    key = _serialize_filter(filter)
-    # The tests keep what they compare with, so they must not share it with the caller.
-    own = deepcopy(filter)
+    own = convert_value(filter)  # a copy, so that the tests share nothing with the caller
+    key = _serialize_filter(own)
     return Condition(
         key, tuple(_find_equalities(own)), _parse_conjunction(own), frozenset(_find_needed_fields(own))
     )
@@ -172,6 +175,9 @@ def _parse_entry(name: str, value: Any) -> Test:
         raise FilterError(f"unknown operator {name!r}; the operators allowed here are $and, $or and $not")
     if isinstance(value, Mapping) and any(str(key).startswith("$") for key in value):
         return _parse_operators(name, value)
+    if isinstance(value, Mapping) and value and _BARE.issuperset(value):
+        key = next(iter(value))
+        raise FilterError(f"{name}: {key!r} is no operator; write {{{name!r}: {{'${key}': …}}}}")
     return _parse_comparison(name, "$eq", value)
 
 

@@ -53,7 +53,7 @@ def as_json(fields: Mapping[str, Any]) -> Mapping[str, Any]:
         )
     if _is_plain_json(fields):
         return fields
-    converted = {key: _convert_value(value) for key, value in fields.items()}
+    converted = {key: convert_value(value) for key, value in fields.items()}
     for key, value in converted.items():
         problem = _find_entry_problem(key, value)
         if problem:
@@ -96,21 +96,24 @@ def _find_entry_problem(key: object, value: Any) -> str | None:
     return None
 
 
-def _convert_value(value: Any) -> Any:
-    """Convert a value to plain JSON where there is a usual form, and return any other as it is."""
+def convert_value(value: Any) -> Any:
+    """Convert a value to plain JSON where there is a usual form, with new containers.
+
+    Any other is returned as it is.
+    """
     match value:
         case Enum():
-            return _convert_value(value.value)
+            return convert_value(value.value)
         case dt.date() | dt.time():
             return value.isoformat()
         case uuid.UUID() | PurePath():
             return str(value)
         case list() | tuple():
-            return [_convert_value(item) for item in value]
+            return [convert_value(item) for item in value]
         case set() | frozenset():
-            return sorted((_convert_value(item) for item in value), key=_get_sort_key)
+            return sorted((convert_value(item) for item in value), key=_get_sort_key)
         case Mapping():
-            return {key: _convert_value(item) for key, item in value.items()}
+            return {key: convert_value(item) for key, item in value.items()}
     numpy = sys.modules.get("numpy")  # where nobody imported it, nothing is of its types
     if numpy is not None and isinstance(value, numpy.generic):
         return str(value) if isinstance(value, numpy.datetime64) else value.item()

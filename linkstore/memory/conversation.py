@@ -30,6 +30,7 @@ from linkstore.memory.writing import (
     record_turn,
     update_turn,
 )
+from linkstore.store.search import check_argument_names
 
 if TYPE_CHECKING:
     from linkstore.memory.middleware import MemoryMiddleware, SessionSource
@@ -140,6 +141,7 @@ class ConversationMemory(MemorySettings):
         Every method of this memory waits for the turn first. If the write failed, the first of them raises
         its error.
         """
+        check_argument_names("add_later()", given, TurnFields.__annotations__)
         turn_input = TurnInput(SessionKey.of(session), query, response, **given)
         return self._background.submit(lambda: run(record_turn(self, turn_input)))
 
@@ -178,13 +180,13 @@ class ConversationMemory(MemorySettings):
             DocumentError: If ``now`` or ``as_of`` has no time zone.
             BackendError: If a storage engine fails.
         """
-        return self._run(make_recall(self, RecallRequest(SessionKey.of(session), question, **options)))
+        return self._run(make_recall(self, _make_request("recall", session, question, options)))
 
     async def arecall(
         self, session: SessionKey | str, question: str, **options: Unpack[RecallOptions]
     ) -> Recall:
         """Recall: see :meth:`recall`."""
-        return await self._arun(make_recall(self, RecallRequest(SessionKey.of(session), question, **options)))
+        return await self._arun(make_recall(self, _make_request("arecall", session, question, options)))
 
     def search(
         self, session: SessionKey | str, text: str, **options: Unpack[RecallOptions]
@@ -193,14 +195,14 @@ class ConversationMemory(MemorySettings):
 
         Nothing is rewritten, and the knowledge is not searched.
         """
-        asked = RecallRequest(SessionKey.of(session), text, **options)
+        asked = _make_request("search", session, text, options)
         return self._run(find_turns(self, [QueryView(text)], asked))
 
     async def asearch(
         self, session: SessionKey | str, text: str, **options: Unpack[RecallOptions]
     ) -> list[tuple[Turn, float]]:
         """Search turns and notes: see :meth:`search`."""
-        asked = RecallRequest(SessionKey.of(session), text, **options)
+        asked = _make_request("asearch", session, text, options)
         return await self._arun(find_turns(self, [QueryView(text)], asked))
 
     def turns(self, session: SessionKey | str, last: int | None = None) -> list[Turn]:
@@ -332,12 +334,14 @@ class ConversationMemory(MemorySettings):
         Raises:
             DocumentError: If nothing is given, or ``before`` has no time zone.
         """
+        check_argument_names("forget()", chosen, ForgetOptions.__annotations__)
         return self._run(forget_turns(self, session, **chosen))
 
     async def aforget(
         self, session: SessionKey | str | None = None, **chosen: Unpack[ForgetOptions]
     ) -> Forgotten:
         """Forget turns: see :meth:`forget`."""
+        check_argument_names("aforget()", chosen, ForgetOptions.__annotations__)
         return await self._arun(forget_turns(self, session, **chosen))
 
     def forget_expired(self) -> Forgotten:
@@ -426,6 +430,7 @@ class ConversationMemory(MemorySettings):
         self, session: SessionKey | str, query: str | Messages, response: str | None, given: TurnFields
     ) -> Operation[Any]:
         key = SessionKey.of(session)
+        check_argument_names("add()", given, TurnFields.__annotations__)
         if isinstance(query, str) or not isinstance(query, Sequence):
             return (yield from record_turn(self, TurnInput(key, query, response, **given)))
         exchanges = find_exchanges(convert_to_messages(query))
@@ -480,3 +485,10 @@ class ConversationMemory(MemorySettings):
     def _settle(self, operation: Operation[T]) -> Operation[T]:
         yield from self._background.wait()
         return (yield from operation)
+
+
+def _make_request(
+    method: str, session: SessionKey | str, question: str, options: RecallOptions
+) -> RecallRequest:
+    check_argument_names(f"{method}()", options, RecallOptions.__annotations__)
+    return RecallRequest(SessionKey.of(session), question, **options)

@@ -25,6 +25,7 @@ from linkstore.core.documents import (
     keep_storable,
     make_document,
 )
+from linkstore.core.hits import HIT_KEY
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.metadata import convert_metadata
 from linkstore.core.plans import Plan, StoredDocument, read_documents
@@ -361,6 +362,11 @@ def _make_draft(document: Document, id: str | None) -> Draft:
     if id is None:
         id = document.id or metadata.get(CONTENT_ID) or str(uuid.uuid4())
     id = check_id(id)
+    if HIT_KEY in metadata:
+        raise DocumentError(
+            f"document {id!r} is the result of a search, which leaves out its links: change what get_by_ids()"
+            f" returns, or remove metadata[{HIT_KEY!r}]"
+        )
     links = parse_links(metadata, id)
     if links and (any(map(_GET_DATA, links)) or not {*map(type, metadata[LINKS_KEY])} <= {dict}):
         metadata = {**metadata, LINKS_KEY: convert_link_data(metadata[LINKS_KEY])}

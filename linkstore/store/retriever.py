@@ -16,7 +16,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import ConfigDict, Field, model_validator
 
-from linkstore.core.arguments import omit_none
+from linkstore.core.arguments import omit_none, require
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hits
 from linkstore.core.links import strip_links
@@ -132,6 +132,7 @@ def check_fields(where: str, given: Mapping[str, Any]) -> None:
         FilterError: If a filter is invalid.
         StrategyError: If a strategy or one of its settings is invalid.
     """
+    require(Mapping, "a dict of arguments", **omit_none(search_kwargs=given.get("search_kwargs")))
     taken = {"store", *LinkRetriever.model_fields}
     search_type = _find_search_type(given)
     for name in given:

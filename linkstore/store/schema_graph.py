@@ -461,6 +461,7 @@ def set_schema(backend: Backend, schema: Schema | None, mode: Mode) -> Operation
     if schema is None:
         yield from _write_schema_note(backend, None, before)
         return None
+    require(Schema, "a Schema or None", schema=schema)
     check_mode(mode)
     _check_schema_version(schema, before)
     report = yield from check_against_schema(backend, schema)

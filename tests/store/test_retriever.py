@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from stores import documents, embedding
 
 from linkstore import LinkRetriever, LinkStore
-from linkstore.errors import ArgumentError, FilterError, StrategyError
+from linkstore.errors import ArgumentError, DocumentError, FilterError, StrategyError
 from linkstore.strategies import Eager, Mmr, PageRank, Similarity
 
 QUERY = "doc 1 v0"
@@ -37,6 +37,13 @@ def test_it_retrieves_by_its_strategy(store) -> None:
         assert [one.metadata[HIT_KEY]["score"] for one in retriever.invoke(QUERY)] == [
             hit.score for hit in expected
         ]
+
+
+def test_a_result_is_not_stored_again_without_its_links(store) -> None:
+    found = LinkRetriever(store=store).invoke(QUERY)
+    with pytest.raises(DocumentError, match="is the result of a search, which leaves out its links"):
+        store.add_documents(found[:1])
+    assert store.add_documents(store.get_by_ids([found[0].id])) == [found[0].id]
 
 
 def test_without_a_strategy_it_follows_links(store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import warnings
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from linkstore import Link, LinkRetriever, LinkStore, add_links, copy_with_links, get_links
 from linkstore.errors import ArgumentError, DocumentError, EmbeddingError, LinkStoreError, StoreClosedError
+from linkstore.memory import ConversationMemory
 
 ONE = Document(id="one", page_content="one")
 
@@ -95,6 +97,33 @@ def test_documents_without_links_are_told_of() -> None:
         add_links(linked, Link.outgoing(kind="hyperlink", tag="/x"))
         LinkStore.from_documents([linked]).close()
         LinkStore.from_texts(["tower"]).close()
+
+
+def test_a_path_in_the_home_of_the_user_is_there(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    LinkStore.open("~/kb").close()
+    assert (tmp_path / "kb" / "linkstore.db").is_file()
+
+
+def test_arguments_that_a_memory_lacks_are_named(store) -> None:
+    memory = ConversationMemory(store)
+    for call, message in (
+        (lambda: memory.recall("s", "q", limit=3), "recall() has no argument 'limit'; it has as_of, budget"),
+        (lambda: memory.search("s", "q", limit=3), "search() has no argument 'limit'"),
+        (lambda: memory.add("s", "q", when=3), "add() has no argument 'when'; it has entities, key"),
+        (lambda: memory.add_later("s", "q", when=3), "add_later() has no argument 'when'"),
+        (lambda: memory.forget(user="x"), "forget() has no argument 'user'; it has agent_id"),
+    ):
+        with pytest.raises(TypeError, match=re.escape(message)):
+            call()
+
+
+def test_what_is_no_schema_and_no_dict_is_refused(store) -> None:
+    with pytest.raises(ArgumentError, match="schema must be a Schema or None"):
+        store.schema.set("types: a")
+    with pytest.raises(ArgumentError, match="search_kwargs must be a dict"):
+        store.as_retriever(search_kwargs="k=3")
 
 
 def test_a_closed_store_in_memory_is_called_so() -> None:

@@ -189,7 +189,7 @@ def _resolve_folder(path: Path) -> Path:
             f"{str(path)!r} is a URL and not a folder; for a store in Cassandra use LinkStore.cassandra()"
         )
     try:
-        folder = path.resolve()
+        folder = path.expanduser().resolve()
     except FileNotFoundError as error:
         raise StoreNotFoundError(f"{path} is relative, and the working directory is gone") from error
     except (OSError, RuntimeError, ValueError) as error:  # such as a loop of links, or a NUL
