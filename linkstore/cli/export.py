@@ -17,7 +17,7 @@ import xxhash
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import inform, print_result, show, show_progress
-from linkstore.cli.stores import is_place_url, open_backend, open_core_store
+from linkstore.cli.stores import is_place_url, is_store, open_backend, open_core_store
 from linkstore.core.display import escape_unprintable, format_count, format_kinds, get_title, get_url
 from linkstore.core.links import LINKS_KEY, get_links
 from linkstore.errors import EmbeddingError, LinkStoreError, StoreNotFoundError
@@ -200,6 +200,8 @@ def migrate(
             from linkstore.store.community import check_free_for_store
 
             check_free_for_store(target)
+        elif os.path.isdir(target) and os.listdir(target) and not is_store(target):  # noqa: PTH112, PTH208
+            raise UsageError(f"{target} has other files, and is no store; give a new folder")
         with open_backend(target, create=True) as goal, show_progress("documents") as progress:
             try:
                 report = migration.migrate(origin, goal, progress=progress, checkpoint=checkpoint)

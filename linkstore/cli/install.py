@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from linkstore.cli.clients import CLIENTS, Change, Client, ServerEntry, plan_addition, plan_removal
+from linkstore.cli.clients import (
+    CLIENTS,
+    Change,
+    Client,
+    ClientConfigError,
+    ServerEntry,
+    plan_addition,
+    plan_removal,
+)
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import show
 from linkstore.cli.sources import recognize_kind
@@ -67,15 +75,14 @@ def install_server(
     }
     server = name or ("linkstore" if others else first or make_server_name(place))
     if remove:
-        changes = [plan_removal(client, server, home, here) for client in chosen]
-        _apply(changes, server, dry_run=dry_run)
+        _apply(*_plan_all(chosen, lambda client: plan_removal(client, server, home, here)), server, dry_run)
         return
     if find_spec("mcp") is None:
         raise MissingExtraError("linkstore mcp", "mcp")
     if source is not None:
         recognize_kind(source)
     entry = _make_entry(server, stores, settings)
-    changes = [plan_addition(client, entry, home, here) for client in chosen]
+    changes, refused = _plan_all(chosen, lambda client: plan_addition(client, entry, home, here))
     if source is not None and dry_run:
         show(f"would index {source} into {place}")
     elif source is not None:
@@ -84,11 +91,36 @@ def install_server(
         for where in places.values():
             with open_core_store(where):  # raise if there is none
                 pass
-    _apply(changes, server, dry_run=dry_run)
+    _apply(changes, refused, server, dry_run)
 
 
-def _apply(changes: Sequence[Change], server: str, *, dry_run: bool) -> None:
-    """Write the changes, or say what would be written."""
+def _plan_all(
+    clients: Sequence[Client], plan: Callable[[Client], Change]
+) -> tuple[list[Change], list[ClientConfigError]]:
+    """Return the changes for clients, and why others have none.
+
+    Raises:
+        ClientConfigError: If no client has one.
+    """
+    changes, refused = [], []
+    for client in clients:
+        try:
+            changes.append(plan(client))
+        except ClientConfigError as error:
+            refused.append(error)
+    if not changes:
+        raise refused[0]
+    return changes, refused
+
+
+def _apply(
+    changes: Sequence[Change], refused: Sequence[ClientConfigError], server: str, dry_run: bool
+) -> None:
+    """Write the changes, or say what would be written.
+
+    Raises:
+        ClientConfigError: In the end, if a client has none.
+    """
     for change in changes:
         title, where = change.client.title, f"{server!r} in {change.path}"
         if not change.is_needed:
@@ -100,6 +132,8 @@ def _apply(changes: Sequence[Change], server: str, *, dry_run: bool) -> None:
             backup = change.write()
             kept = f"; the file before is {backup.name}" if backup else ""
             show(f"{title}: {change.verb} {where}: done{kept}; start the client again")
+    if refused:
+        raise ClientConfigError("; ".join(map(str, refused)))
 
 
 def _choose_clients(names: Sequence[str], home: Path, here: Path) -> list[Client]:

@@ -244,7 +244,7 @@ def links(
                 _relink(opened_store, extractors, json=json)
             return
         entries = []
-        for document in find_documents(opened_store, name, by_ending=True):
+        for document in opened_store.get_by_ids(list_page_ids(opened_store, name)):
             near = opened_store.links.neighbours(document.id or "")
             entries.append(
                 {

@@ -107,7 +107,8 @@ def memory(
             if session is None and user is None:
                 raise UsageError("--recall asks one conversation or a user; give its SESSION, or --user")
             moment = None if as_of is None else _parse_moment("--as-of", as_of)
-            _recall(opened, _make_session_key(session, user, agent), recall, k or 5, everywhere, moment, json)
+            key = _find_session(opened, session, user, agent)
+            _recall(opened, key, recall, k or 5, everywhere, moment, json)
         elif forget:
             _forget(opened, session, user, agent, entity, before, preview=preview, json=json)
         elif session is None:
@@ -116,7 +117,7 @@ def memory(
             rows = [{"user": key.user_id, "agent": key.agent_id, "session": key.run_id} for key in keys]
             print_result(rows, _show_sessions, json=json)
         else:
-            turns = _fetch_turns(opened, _make_session_key(session, user, agent), last)
+            turns = _fetch_turns(opened, _find_session(opened, session, user, agent), last)
             print_result(turns, _show_turns, json=json)
 
 
@@ -132,7 +133,8 @@ def _import(store: str, form: str, files: Sequence[str], *, tools: bool, **owner
     from linkstore.memory.transcripts import READERS, import_transcript, read_transcript
 
     if form not in READERS or not files:
-        raise UsageError(f"import takes claude, codex or chatgpt, and files; not: {' '.join([form, *files])}")
+        missing = "no file is named" if form in READERS else f"{form} is none of these"
+        raise UsageError(f"import takes claude, codex or chatgpt, and files: {missing}")
     fresh = same = broken = 0
     with open_store(store, create=True) as turns, ConversationMemory(turns) as memory:
         if turns.survey().documents and not memory.sessions():
@@ -150,6 +152,8 @@ def _import(store: str, form: str, files: Sequence[str], *, tools: bool, **owner
             fresh, same, broken = fresh + more, same + old, broken + len(transcript.broken)
             for number in transcript.broken[:MOST_BROKEN]:
                 inform(f"{file}: entry {number} is damaged, and was left out")
+            if not transcript.messages:
+                inform(f"{file}: no turn was found; is it a transcript of {form}?")
             if transcript.unfinished:
                 inform(f"{file}: its last line is not complete yet; import it again later")
     inform(
@@ -203,7 +207,9 @@ def _forget(
     if session is None and user is None and agent is None and entity is None and moment is None:
         raise UsageError("say what to forget: SESSION, --user, --agent, --entity or --before")
     if session is not None:
-        key = _make_session_key(session, user, agent)
+        key = _find_session(memory, session, user, agent)
+        if key not in memory.sessions(user_id=key.user_id, agent_id=key.agent_id):
+            inform(str(_make_unknown_session(key)))
         gone = memory.forget(key, entity=entity, before=moment, preview=preview)
     else:
         gone = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment, preview=preview)
@@ -237,17 +243,32 @@ def _open_memory(store: str, knowledge: str | None = None) -> Iterator[Conversat
             turns = stack.enter_context(open_store(store))
         except StoreNotFoundError as error:
             raise StoreNotFoundError(
-                f"there is no store of conversations at {store}; a ConversationMemory makes one (see"
-                " linkstore.memory)"
+                f"there is no store of conversations at {store}; make one with: linkstore memory import, or"
+                " by a ConversationMemory (see linkstore.memory)"
             ) from error
         chunks = None if knowledge is None else stack.enter_context(open_store(knowledge))
         yield stack.enter_context(ConversationMemory(turns, chunks))
 
 
-def _make_session_key(session: str | None, user: str | None, agent: str | None) -> SessionKey:
+def _find_session(
+    memory: ConversationMemory, session: str | None, user: str | None, agent: str | None
+) -> SessionKey:
+    """Return the session of these parts, else the only one with this name; it may be new.
+
+    Raises:
+        UsageError: If several users or agents have a session of this name.
+    """
     from linkstore.memory.sessions import SessionKey
 
-    return SessionKey(run_id=session, user_id=user, agent_id=agent)
+    key = SessionKey(run_id=session, user_id=user, agent_id=agent)
+    stored = memory.sessions(user_id=user, agent_id=agent)
+    named = [own for own in stored if session is not None and own.run_id == session]
+    if key in named or not named:
+        return key
+    if len(named) > 1:
+        owners = "; ".join(f"user {own.user_id}, agent {own.agent_id}" for own in named)
+        raise UsageError(f"there are {len(named)} sessions {session!r}: {owners}; give --user and --agent")
+    return named[0]
 
 
 def _fetch_turns(memory: ConversationMemory, key: SessionKey, last: int | None) -> Sequence[Turn]:
@@ -258,15 +279,14 @@ def _fetch_turns(memory: ConversationMemory, key: SessionKey, last: int | None) 
     """
     turns = memory.turns(key, last) or memory.notes(key)
     if not turns:
-        of = "".join(
-            f" of the {name} {part!r}"
-            for name, part in (("user", key.user_id), ("agent", key.agent_id))
-            if part is not None
-        )
-        raise LinkStoreError(
-            f"there is no session {key.run_id!r}{of}; list the sessions with: linkstore memory"
-        )
+        raise _make_unknown_session(key)
     return turns
+
+
+def _make_unknown_session(key: SessionKey) -> LinkStoreError:
+    parts = (("user", key.user_id), ("agent", key.agent_id))
+    of = "".join(f" of the {name} {part!r}" for name, part in parts if part is not None)
+    return LinkStoreError(f"there is no session {key.run_id!r}{of}; list the sessions with: linkstore memory")
 
 
 def _show_turns(turns: Sequence[Turn]) -> None:

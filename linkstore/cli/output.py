@@ -36,6 +36,8 @@ T = TypeVar("T")
 MAX_SHOWN_SECTIONS: Final = 3
 """How many sections of a page are shown."""
 _INDENT: Final = 3
+_UNBOUNDED: Final = 10_000
+"""Columns of what is no terminal, where tables are not cut."""
 _PLAIN_SIGNS: Final = {
     "─": "-",
     "→": "->",
@@ -166,7 +168,8 @@ def _make_console(_: TextIO, *, stderr: bool) -> Console:
 
     console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     console.on_broken_pipe = _fail_as_pipe  # type: ignore[method-assign]
-    console.soft_wrap = not console.is_terminal
+    if not console.is_terminal:
+        console.soft_wrap, console.width = True, _UNBOUNDED
     return console
 
 

@@ -149,6 +149,8 @@ def _make_store(place: str, embedding: str | None) -> Iterator[CoreStore]:
     is_empty = False
     try:
         with open_core_store(place, create=True, embedding=embedding) as store:
+            if is_new and Path(place).name == DEFAULT_STORE:  # it lies among the user's own files
+                (Path(place) / ".gitignore").write_text("*\n", encoding="utf-8")
             try:
                 yield store
             finally:

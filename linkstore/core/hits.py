@@ -303,6 +303,8 @@ class Hits(Items[Hit]):
         best = max((hit.similarity for hit in self.hits), default=-1.0)
         if self.least_similarity is None:
             return f"the best similarity is {best:.2f}"
+        if self.least_similarity == -1:
+            return f"strong match: the question names a document; the best similarity is {best:.2f}"
         if best >= self.least_similarity:
             return f"strong match: the best similarity is {best:.2f}"
         return f"weak match: the best similarity is {best:.2f}, which is less than {self.least_similarity:g}"

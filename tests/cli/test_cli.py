@@ -368,6 +368,33 @@ def test_links_are_shown_both_ways_by_id_or_url(store, name):
     assert [(link["tag"], link["from"]) for link in found["incoming"]] == [("/needle", [])]
 
 
+def test_the_links_of_all_sections_of_a_page_are_shown(tmp_path):
+    (tmp_path / "kb").mkdir()
+    (tmp_path / "kb" / "a.md").write_text("# A\n\nOne [b](b.md).\n\n## More\n\nTwo [c](c.md).\n")
+    for name in "bc":
+        (tmp_path / "kb" / f"{name}.md").write_text(f"# {name}\n\nText.\n")
+    place = str(tmp_path / "store")
+    assert linkstore("index", str(tmp_path / "kb"), "--store", place)[0] == 0
+    out = linkstore("links", "a.md", "--store", place)[1]
+    assert "/b.md" in out
+    assert "/c.md" in out
+
+
+def test_a_folder_of_files_is_not_migrated_into(store, tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# A\n")
+    code, _, err = linkstore("migrate", store, str(tmp_path / "notes"))
+    assert (code, [path.name for path in (tmp_path / "notes").iterdir()]) == (exits.USAGE, ["a.md"])
+    assert "has other files, and is no store" in err
+
+
+def test_the_default_store_is_left_out_of_a_repository(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.md").write_text("# A\n\nText.\n")
+    assert linkstore("index", "a.md")[0] == 0
+    assert (tmp_path / ".linkstore" / ".gitignore").read_text() == "*\n"
+
+
 def test_links_are_shown_for_a_person(store):
     _, out, _ = linkstore("links", "tower", "--store", store)
 
@@ -499,7 +526,7 @@ def test_a_terminal_without_our_signs_is_enough(tmp_path, words, encoding):
         timeout=120,
         env={**os.environ, "PYTHONIOENCODING": encoding},
     )
-    said = b"strong match: the best similarity is 0.70\n"
+    said = b"strong match: the question names a document; the best similarity is 0.70\n"
     assert (done.returncode, done.stderr.removeprefix(said)) == (0, b"")
     printed = done.stdout.decode(encoding)
     if "--json" in words:

@@ -139,6 +139,18 @@ def test_a_configuration_that_is_not_understood_is_left_alone(home, name, text, 
     assert list_files(home) == before
 
 
+def test_other_clients_are_written_beside_one_that_is_not_understood(home):
+    cursor = get_config(home, "cursor")
+    cursor.parent.mkdir()
+    cursor.write_text("{} // mine")
+    code, out, err = linkstore(*INSTALL, "--client", "cursor", "--client", "codex")
+    assert code == exits.OTHER
+    assert "Codex: write" in out
+    assert "not plain JSON" in err
+    assert cursor.read_text() == "{} // mine"
+    assert "docs-kb" in read_servers(home, "codex")
+
+
 def test_a_dry_run_writes_nothing_and_shows_the_entry(home):
     before = list_files(home)
     code, out, _ = linkstore(*INSTALL, "--client", "cursor", "--dry-run")

@@ -64,6 +64,21 @@ def test_a_session_that_is_not_there_is_an_error(places):
     assert "no session 'tea' of the user 'eve'" in err
 
 
+def test_a_session_is_found_by_its_name_alone_where_only_one_has_it(places):
+    with LinkStore.open(places[0]) as store, ConversationMemory(store) as memory:
+        memory.add(SessionKey(run_id="dogs", user_id="ann"), "My dog is called Rex.")
+        memory.add(SessionKey(run_id="cats", user_id="ann"), "My cat is called Tom.")
+        memory.add(SessionKey(run_id="cats", user_id="bob"), "My cat is called Tim.")
+    asked = ("memory", "dogs", "--store", places[0])
+    assert "Rex" in linkstore(*asked)[1]
+    assert "Rex" in linkstore(*asked, "--recall", "What is my dog called?")[1]
+    assert linkstore(*asked, "--forget")[2] == "forgot 1 turn\n"
+    assert "no session 'dogs'" in linkstore(*asked, "--forget")[2]
+    code, _, err = linkstore("memory", "cats", "--store", places[0], "--forget")
+    assert code == exits.USAGE
+    assert "user ann, agent None; user bob, agent None" in err
+
+
 def test_recall_finds_turns_and_chunks_of_the_session(places):
     turns, chunks = places
     asked = ("memory", "tea", "--recall", "Which tea do I like?", "--store", turns, "--user", "ann")

@@ -204,6 +204,7 @@ class TestCommand:
         for shown in ("6 documents: 3 (50.0 %)", "2 isolated", "hyperlink", "keyword red", "recall@5"):
             assert shown in out
         assert "Too few questions to tell" in out
+        assert "…" not in out  # no terminal, no cut cells
 
     def test_json_has_all_of_it(self, kb, questions):
         code, out, _ = linkstore("eval", "--profile", "--store", kb, "--questions", questions, "--json")
