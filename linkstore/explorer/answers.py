@@ -125,7 +125,7 @@ def answer(store: LinkStore, question: str, settings: AskSettings) -> dict[str, 
 def count_facets(store: LinkStore, question: str, settings: AskSettings) -> dict[str, list[dict[str, Any]]]:
     """Count what the best 100 documents have in the metadata fields by which a search can be narrowed.
 
-    A field is one if most of the pages that have it share its values, and these part the pages; none of dates is.
+    A field is one if most of the pages that have it share its values, and these part the pages; but no dates.
 
     Returns:
         Up to 6 fields, those that most pages have first, each with its most frequent values: the ``label``,

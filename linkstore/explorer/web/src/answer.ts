@@ -17,7 +17,7 @@ export function showAnswer(answer: Answer, open: Open, other: Answer | null = nu
   if (answer.doubt !== null) return showNothing(answer, open, other, facets);
   const [nodes, edges] = summarize(answer);
   const list = h("ol", { class: "pages" }, ...answer.pages.map(({ hits }) => showPage(answer, hits, open, other)));
-  const picture = nodes.length > 1 && !other ? drawPicture(nodes, edges, list, open) : null;
+  const picture = edges.length && !other ? drawPicture(nodes, edges, list, open) : null;
   return h("section", { class: "answer", "aria-label": "Answer" },
     other ? h("h2", { class: "label" }, answer.strategy) : null,
     summarizeInWords(answer, facets),
