@@ -214,7 +214,8 @@ def list_values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str, str | f
             plain = isinstance(member, str) or (
                 isinstance(member, int | float) and abs(member) <= _LARGEST_NUMBER
             )
-            if plain and name not in _NOT_FIELDS and 0 < len(text) <= _LONGEST_VALUE:
+            named = name not in _NOT_FIELDS and not name.startswith("$")  # which begins operators of filters
+            if plain and named and 0 < len(text) <= _LONGEST_VALUE:
                 yield name, text, member
 
 

@@ -71,7 +71,7 @@ export class AskView {
         ? message(result.message, "error")
         : showAnswer(result, this.open, settings.length > 1 ? (answers[1 - at] ?? null) : null, settings.length > 1 ? null : facets)))),
       answers[0] ? this.makeAbsence(settings[0] ?? DEFAULTS) : null);
-    if (settings.length === 1 && settings[0]) await drawFacets(facets, this.source, question, settings[0]);
+    if (settings.length === 1 && settings[0] && (settings[0].filter || !answers[0]?.doubt)) await drawFacets(facets, this.source, question, settings[0]);
   }
 
   private makeAbsence(settings: Settings): HTMLElement {
