@@ -123,7 +123,7 @@ def answer(store: LinkStore, question: str, settings: AskSettings) -> dict[str, 
 
 
 def count_facets(store: LinkStore, question: str, settings: AskSettings) -> dict[str, list[dict[str, Any]]]:
-    """Count what the best 100 documents have in the metadata fields by which a search can be narrowed.
+    """Count the values of metadata in the best 100 documents, to narrow a search by them.
 
     A field is one if most of the pages that have it share its values, and these part the pages; but no dates.
 
@@ -194,7 +194,7 @@ def _describe_hit(hit: Hit, question: str) -> dict[str, Any]:
 
 
 def get_name(document: Document) -> str:
-    """Return what a document is called: its title and heading, else how its text begins, else its id."""
+    """Return the name of a document: its title and heading, else how its text begins, else its id."""
     return name_document(document.metadata, get_body(document)) or document.id or ""
 
 

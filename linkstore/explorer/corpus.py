@@ -204,7 +204,7 @@ def choose_fields(documents: Sequence[Mapping[str, Any]]) -> tuple[dict[str, lis
 
 
 def list_values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str, str | float]]:
-    """Yield the fields by which pages may be told apart, with their short values, as text and as they are.
+    """Yield the short values of fields: the name of the field, the value as text, and as it is.
 
     Of a list, each member is a value.
     """
@@ -229,7 +229,7 @@ def is_date(text: str) -> bool:
 
 
 def find_start(names: Sequence[str]) -> str:
-    """Return the folder in which all pages lie, with a slash at its end, or "" if there is none."""
+    """Return the folder of all pages, with a slash at its end, or "" if there is none."""
     return "".join(commonprefix(names).rpartition("/")[:2])  # noqa: RUF071 - up to a slash
 
 

@@ -177,7 +177,7 @@ class Views:
 
 
 def _take(given: Mapping[str, Any], argument: Parameter) -> Any:
-    """Return what a view is given as an argument, which is a string, an integer or settings."""
+    """Return the value of an argument: a string, an integer or settings."""
     kind: type = {"int": int, "AskSettings": dict}.get(argument.annotation, str)
     value = given.get(argument.name, {} if kind is dict else argument.default)
     if not isinstance(value, kind) or isinstance(value, bool):
