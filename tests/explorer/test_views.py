@@ -171,7 +171,13 @@ def test_there_are_few_facets_with_few_values(tmp_path):
     with LinkStore.open(tmp_path / "kb") as store:
         for number in range(90):
             fields = {f"field {field:02}": number % 2 for field in range(9)} | {"shared": f"{number // 3}"}
-            fields |= {"hash": f"{number:060}", "long": "x" * 61, "large": 2**60 + number % 2, "none": None, "$or": "x"}
+            fields |= {
+                "hash": f"{number:060}",
+                "long": "x" * 61,
+                "large": 2**60 + number % 2,
+                "none": None,
+                "$or": "x",
+            }
             store.add_texts([f"harbour {number}"], [fields], ids=[str(number)])
         found = show(store, "facets", question="harbour")
         assert list(found) == [f"field {field:02}" for field in range(6)]
