@@ -557,13 +557,14 @@ def test_conversations_are_shown_and_what_would_be_recalled(tab, store, tmp_path
 
 
 def test_a_view_that_was_left_does_not_come_back_when_its_answer_does(tab, address, store, monkeypatch):
-    read, wait = Views.corpus, threading.Event()
+    show, wait = Views.show, threading.Event()
 
-    def read_slowly(self):
-        wait.wait(20)
-        return read(self)
+    def show_slowly(self, name, given):
+        if name == "corpus":
+            wait.wait(20)
+        return show(self, name, given)
 
-    monkeypatch.setattr(Views, "corpus", read_slowly)
+    monkeypatch.setattr(Views, "show", show_slowly)
     page = tab(address)
     page.tab.click("nav a:has-text('Map')")
     page.tab.wait_for_selector(".note:has-text('Reading')")
