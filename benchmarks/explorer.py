@@ -88,7 +88,8 @@ def _measure(size: int, repeat: int) -> dict[str, Any]:
             read = [_time(lambda: run(read_corpus(store.backend))) for _ in range(repeat)]
             views.show("answer", asked)
             answer = [_time(lambda: views.show("answer", asked)) for _ in range(repeat)]
-            drawn = len(views.corpus()["nodes"])
+            facets = [_time(lambda: views.show("facets", asked)) for _ in range(repeat)]
+            drawn = len(views.show("corpus", {})["nodes"])
             seen = []
             with sync_playwright() as driver:
                 browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
@@ -100,6 +101,7 @@ def _measure(size: int, repeat: int) -> dict[str, Any]:
         "corpus, server, first": first,
         "corpus, server": _median(read),
         "answer, server": _median(answer),
+        "facets, server": _median(facets),
         "first picture": _median([one[0] for one in seen]),
         "longest interaction": _median([one[1] for one in seen]),
     }

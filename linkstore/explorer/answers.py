@@ -1,18 +1,23 @@
-"""What the page shows of a search: hits, their graph, what was cut, and why a document is missing."""
+"""What the page shows of a search: hits, their graph, facets, what was cut, and why a document is missing."""
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
+from linkstore.core.arguments import omit_none, require_within
 from linkstore.core.display import find_query_spans, format_count, get_body, get_title, get_url, make_snippet
 from linkstore.core.filters import parse_filter
 from linkstore.core.hit_graph import HitGraph, name_document
 from linkstore.core.hits import Hit, Hits, get_page
 from linkstore.errors import DocumentError, LinkStoreError, StrategyError
+from linkstore.explorer.corpus import find_start, get_folder, is_date, list_values
 from linkstore.strategies import AllPaths, Eager, Mmr, PageRank, Similarity, Words
 
 if TYPE_CHECKING:
@@ -39,8 +44,13 @@ _PASSAGE_WORDS: Final = 8
 """How many words of a passage a link to it quotes (https://wicg.github.io/scroll-to-text-fragment/)."""
 _MOST_DEPTH: Final = 3
 _MOST_DISTANCE: Final = 3
+_NEAR_HITS: Final = 10
 _MOST_VISITED: Final = 200
-"""How many documents are looked at to find how far a document is from the hits."""
+"""How many documents are looked at to find how far a document is from each of the best hits."""
+MOST_FACETS: Final = 6
+"""How many facets a search has at most."""
+MOST_OPTIONS: Final = 20
+"""How many values of a facet are listed at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,26 +81,22 @@ class AskSettings:
         Raises:
             StrategyError: If there is no such setting.
         """
-        names = {field.name for field in fields(cls)}
-        for name in given:
-            if name not in names:
-                raise StrategyError(f"there is no setting {name!r}; there are {', '.join(sorted(names))}")
+        for name in given.keys() - cls.__dataclass_fields__.keys():
+            raise StrategyError(
+                f"there is no setting {name!r}; there are {', '.join(cls.__dataclass_fields__)}"
+            )
         return cls(**given)
 
     def make_strategy(self, k: int | None = None) -> Strategy:
         """Return the strategy with these settings, for ``k`` documents if it is given."""
         if self.strategy not in STRATEGIES:
             raise StrategyError(f"there is no strategy {self.strategy!r}; there are {', '.join(STRATEGIES)}")
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MOST_HITS:
-            raise StrategyError(f"k must be a number from 1 to {MOST_HITS}, not {self.k!r}")
+        require_within(1, MOST_HITS, k=self.k)
         kind = STRATEGIES[self.strategy]
-        own = {field.name for field in fields(kind)}
-        settings: dict[str, Any] = {"k": self.k if k is None else k}
-        for name, value in (("depth", self.depth), ("kinds", self.kinds)):
-            if value is not None:
-                if name not in own:
-                    raise StrategyError(f"the strategy {self.strategy!r} has no setting {name!r}")
-                settings[name] = frozenset(value) if isinstance(value, list | tuple) else value
+        kinds = frozenset(self.kinds) if isinstance(self.kinds, list | tuple) else self.kinds
+        settings: dict[str, Any] = omit_none(k=self.k if k is None else k, depth=self.depth, kinds=kinds)
+        for name in settings.keys() - kind.__dataclass_fields__.keys():
+            raise StrategyError(f"the strategy {self.strategy!r} has no setting {name!r}")
         return kind(**settings)
 
 
@@ -112,9 +118,40 @@ def answer(store: LinkStore, question: str, settings: AskSettings) -> dict[str, 
     shown = {**describe_hits(hits, question), "settings": asdict(settings), "seconds": seconds}
     way = {node["id"]: node for node in shown["graph"]["nodes"] if node["role"] == "way"}
     for document in store.get_by_ids(list(way)):
-        title = name_document(document.metadata, get_body(document)) or document.id
-        way[document.id].update(title=title, page=get_page(document), url=get_url(document))
+        way[document.id].update(title=get_name(document), page=get_page(document), url=get_url(document))
     return shown
+
+
+def count_facets(store: LinkStore, question: str, settings: AskSettings) -> dict[str, list[dict[str, Any]]]:
+    """Count the values of metadata in the best 100 documents, to narrow a search by them.
+
+    A field is one if most of the pages that have it share its values, and these part the pages; but no dates.
+
+    Returns:
+        Up to 6 fields, those that most pages have first, each with its most frequent values: the ``label``,
+        the number of ``pages``, and the ``condition`` for a filter. The values of ``page`` are folders.
+    """
+    hits = store.search(question, strategy=settings.make_strategy(MOST_HITS), filter=settings.filter)
+    start = find_start([get_page(hit.document) for hit in hits])
+    options: dict[str, dict[bytes, dict[str, Any]]] = defaultdict(dict)
+    for hit in hits:
+        page, values = get_page(hit.document), list[tuple[str, str, Any]](list_values(hit.document.metadata))
+        if page == hit.document.metadata.get("page") and (folder := get_folder(page, start)):
+            within = {"$gte": f"{start}{folder}/", "$lt": f"{start}{folder}0"}  # 0 comes after the slash
+            values.append(("page", folder, within))
+        for name, label, condition in values:
+            new = {"label": label, "condition": condition, "pages": set()}
+            options[name].setdefault(orjson.dumps(condition), new)["pages"].add(page)
+    facets, everywhere = [], len(hits.by_page())
+    for name, by_value in options.items():
+        ordered = sorted(by_value.values(), key=lambda option: (-len(option["pages"]), option["label"]))
+        having = set().union(*(option["pages"] for option in ordered))
+        sharing = set().union(*(option["pages"] for option in ordered if len(option["pages"]) > 1))
+        dated = all(is_date(option["label"]) for option in ordered)
+        if len(ordered[-1]["pages"]) < everywhere and 2 * len(sharing) >= len(having) and not dated:
+            counts = [option | {"pages": len(option["pages"])} for option in ordered[:MOST_OPTIONS]]
+            facets.append((-len(having), name, counts))
+    return {name: counts for _, name, counts in sorted(facets)[:MOST_FACETS]}
 
 
 def describe_hits(hits: Hits, question: str) -> dict[str, Any]:
@@ -141,7 +178,7 @@ def _describe_hit(hit: Hit, question: str) -> dict[str, Any]:
     return {
         "id": document.id,
         "title": get_title(document),
-        "name": name_document(document.metadata, body) or document.id,
+        "name": get_name(document),
         "headings": list_headings(document),
         "page": get_page(document),
         "url": get_url(document),
@@ -154,6 +191,11 @@ def _describe_hit(hit: Hit, question: str) -> dict[str, Any]:
         "snippet": split_at_words(make_snippet(body, question, _SNIPPET), question),
         "passage": find_passage(body, question),
     }
+
+
+def get_name(document: Document) -> str:
+    """Return the name of a document: its title and heading, else how its text begins, else its id."""
+    return name_document(document.metadata, get_body(document)) or document.id or ""
 
 
 def list_headings(document: Document) -> list[str]:
@@ -209,11 +251,7 @@ def explain_absence(store: LinkStore, question: str, settings: AskSettings, id: 
     if not documents:
         raise DocumentError(f"document {id!r} does not exist in the store")
     document = documents[0]
-    explanation: dict[str, Any] = {
-        "id": id,
-        "title": name_document(document.metadata, get_body(document)) or id,
-        "rank": None,
-    }
+    explanation: dict[str, Any] = {"id": id, "title": get_name(document), "rank": None}
     hits = store.search(question, strategy=settings.make_strategy(), filter=settings.filter)
     explanation["last"] = hits[len(hits) - 1].score if hits else None
     if not parse_filter(settings.filter).matches(document.metadata):
@@ -232,25 +270,12 @@ def _list_cuts(hits: Hits) -> list[str]:
 
 
 def _describe_distance(store: LinkStore, hits: Hits, id: str) -> list[str]:
-    """Say how far a document that was not reached is from the hits, by links."""
-    wanted = {str(hit.document.id) for hit in hits}
-    seen, frontier, hubs = {id}, [id], set[str]()
-    for distance in range(1, _MOST_DISTANCE + 1):
-        reached: list[str] = []
-        for document_id in frontier:
-            around = store.links.neighbours(document_id)
-            for neighbour in (*around.incoming, *around.outgoing):
-                if neighbour.more:
-                    hubs.add(f"{neighbour.link.kind} {neighbour.link.tag}")
-                reached += [other for other in neighbour.ids if other not in seen]
-                seen.update(neighbour.ids)
-            if len(seen) > _MOST_VISITED:
-                break
-        if reached_ids := sorted(wanted & set(reached)):
-            away = format_count(distance, "link")
-            return [f"the search did not reach it; {reached_ids[0]} is {away} away"]
-        frontier = reached
-    reasons = [f"the search did not reach it, and no hit is within {_MOST_DISTANCE} links of it"]
-    if hubs:
-        reasons.append(f"it is in link groups that are hubs: {', '.join(sorted(hubs)[:5])}")
-    return reasons
+    """Say how far a document that was not reached is from the best hits, by links."""
+    ways = [
+        store.links.paths(str(hit.document.id), id, 1, max_nodes=_MOST_VISITED) for hit in hits[:_NEAR_HITS]
+    ]
+    distance, nearest = min(((len(chain), way.start) for way in ways for chain in way), default=(None, ""))
+    limits = list(dict.fromkeys(limit for way in ways for limit in way.limits))
+    if distance is None or distance > _MOST_DISTANCE:
+        return [f"the search did not reach it, and no hit is within {_MOST_DISTANCE} links of it", *limits]
+    return [f"the search did not reach it; {nearest} is {format_count(distance, 'link')} away"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,7 +33,9 @@ _MOST_VALUES: Final = 40
 """How few and how many values a metadata field must have to colour the pages by it."""
 _MOST_FIELDS: Final = 8
 _LONGEST_VALUE: Final = 60
-_NOT_FIELDS: Final = frozenset({"title", "url", "page", "headings", "links", "source"})
+_LARGEST_NUMBER: Final = 2**53
+"""Beyond it, JavaScript does not tell a number from the next."""
+_NOT_FIELDS: Final = frozenset({"title", "url", "page", "headings", "links"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,7 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
     entries = yield from call_engine(backend, backend.pages(None))
     links = yield from call_engine(backend, backend.links())
     graph = build_graph(entries, links)
-    rank, degree = rank_pages(graph), graph.degree
+    rank, degree, start = rank_pages(graph), graph.degree, find_start(graph.names)
     chosen = choose_drawn(rank, most)
     orphans = np.flatnonzero(degree == 0)
     shown = [graph.first[at] for at in (*chosen.tolist(), *orphans[:_LISTED].tolist())]
@@ -86,8 +89,12 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
             "title": _name_page(document),
             "rank": float(rank[at]),
             "degree": int(degree[at]),
-            "folder": _get_folder(graph.names[at]),
-            "fields": _show_fields(document.metadata, (*fields, *dates)),
+            "folder": get_folder(graph.names[at], start),
+            "fields": {
+                name: text
+                for name, text, _ in list_values(document.metadata)
+                if name in fields or name in dates
+            },
         }
         for at in chosen.tolist()
         for document in (documents[graph.first[at]],)
@@ -185,10 +192,9 @@ def choose_fields(documents: Sequence[Mapping[str, Any]]) -> tuple[dict[str, lis
     """Return the metadata fields to colour pages by, each with its values, and the fields with dates."""
     values: dict[str, set[str]] = {}
     for metadata in documents:
-        for name, value in metadata.items():
-            if name not in _NOT_FIELDS and (shown := _show_value(value)) is not None:
-                values.setdefault(name, set()).add(shown)
-    dates = sorted(name for name, value in values.items() if all(map(_is_date, value)))
+        for name, text, _ in list_values(metadata):
+            values.setdefault(name, set()).add(text)
+    dates = sorted(name for name, value in values.items() if all(map(is_date, value)))
     few = {
         name: sorted(field_values)
         for name, field_values in sorted(values.items())
@@ -197,19 +203,24 @@ def choose_fields(documents: Sequence[Mapping[str, Any]]) -> tuple[dict[str, lis
     return dict(list(few.items())[:_MOST_FIELDS]), dates[:_MOST_FIELDS]
 
 
-def _show_fields(metadata: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
-    shown = {name: _show_value(metadata.get(name)) for name in names}
-    return {name: value for name, value in shown.items() if value is not None}
+def list_values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, str, str | float]]:
+    """Yield the short values of fields: the name of the field, the value as text, and as it is.
+
+    Of a list, each member is a value.
+    """
+    for name, value in metadata.items():
+        for member in value if isinstance(value, list) else [value]:
+            text = str(member).lower() if isinstance(member, bool) else str(member)
+            plain = isinstance(member, str) or (
+                isinstance(member, int | float) and abs(member) <= _LARGEST_NUMBER
+            )
+            named = name not in _NOT_FIELDS and not name.startswith("$")  # which begins operators of filters
+            if plain and named and 0 < len(text) <= _LONGEST_VALUE:
+                yield name, text, member
 
 
-def _show_value(value: object) -> str | None:
-    if isinstance(value, str | int | float):
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        return text if 0 < len(text) <= _LONGEST_VALUE else None
-    return None
-
-
-def _is_date(text: str) -> bool:
+def is_date(text: str) -> bool:
+    """Say whether a text begins with a day, as 2026-11-30."""
     try:
         date.fromisoformat(text[:10])
     except ValueError:
@@ -217,8 +228,12 @@ def _is_date(text: str) -> bool:
     return len(text) >= len("2000-01-01")
 
 
-def _get_folder(name: str) -> str:
-    """Return the first part of the path of a page, or "" if it lies at the top."""
-    path = name.partition("://")[2].partition("/")[2] if "://" in name else name.lstrip("/")
-    folder, slash, _ = path.partition("/")
+def find_start(names: Sequence[str]) -> str:
+    """Return the folder of all pages, with a slash at its end, or "" if there is none."""
+    return "".join(commonprefix(names).rpartition("/")[:2])  # noqa: RUF071 - up to a slash
+
+
+def get_folder(name: str, start: str) -> str:
+    """Return the folder of a page within that of all, or "" if it lies at the top of it."""
+    folder, slash, _ = name.removeprefix(start).partition("/")
     return folder if slash else ""

@@ -5,8 +5,9 @@ Of a document it shows the whole page, its links in both directions, and who is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from inspect import Parameter, signature
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ import orjson
 
 from linkstore.core.calls import call_plan, run
 from linkstore.core.display import get_body, get_title, get_url, make_snippet
-from linkstore.core.hit_graph import list_links_among, name_document
+from linkstore.core.hit_graph import list_links_among
 from linkstore.core.hits import get_page
 from linkstore.core.links import LINKS_KEY, get_links
 from linkstore.core.processes import Lock
@@ -24,8 +25,10 @@ from linkstore.explorer.answers import (
     STRATEGIES,
     AskSettings,
     answer,
+    count_facets,
     explain_absence,
     find_passage,
+    get_name,
     list_depths,
     list_headings,
     split_at_words,
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
     from linkstore.store import LinkStore
     from linkstore.strategies.neighbours import Neighbour
 
-View = Callable[["Views", Mapping[str, Any]], Any]
+WRITING_VIEWS: Final = frozenset({"accept"})
 LONGEST_QUESTION: Final = 10_000
 _MOST_TURNS: Final = 500
 _MOST_SUGGESTIONS: Final = 1000
@@ -76,12 +79,45 @@ class Views:
         Raises:
             StrategyError: If there is no such view, or an argument is missing or unknown.
         """
-        view = VIEWS.get(name)
+        view = getattr(self, f"_show_{name}", None)
         if view is None or (name in WRITING_VIEWS and not self.write):
             raise StrategyError(f"there is no view {name!r}")
-        return view(self, given)
+        arguments = signature(view).parameters
+        for other in given.keys() - arguments.keys():
+            raise StrategyError(f"the view {name!r} takes no {other!r}")
+        return view(**{argument: _take(given, arguments[argument]) for argument in arguments})
 
-    def corpus(self) -> dict[str, Any]:
+    def _show_store(self) -> dict[str, Any]:
+        survey = self.store.survey()
+        return {
+            "name": self.name,
+            "documents": survey.documents,
+            "pages": survey.pages,
+            "links": dict(survey.links),
+            "strategies": [
+                {"name": name, "depths": list_depths(kind), "kinds": "kinds" in kind.__dataclass_fields__}
+                for name, kind in STRATEGIES.items()
+            ],
+            "memory": self.memory is not None,
+            "write": self.write,
+        }
+
+    def _show_answer(self, question: str, settings: AskSettings) -> dict[str, Any]:
+        return answer(self.store, question, settings)
+
+    def _show_facets(self, question: str, settings: AskSettings) -> dict[str, list[dict[str, Any]]]:
+        return count_facets(self.store, question, settings)
+
+    def _show_absence(self, question: str, settings: AskSettings, id: str) -> dict[str, Any]:
+        return explain_absence(self.store, question, settings, id)
+
+    def _show_document(self, id: str, question: str = "") -> dict[str, Any]:
+        return describe_document(self.store, id, question)
+
+    def _show_find(self, text: str) -> list[dict[str, Any]]:
+        return find_documents(self.store, text)
+
+    def _show_corpus(self) -> dict[str, Any]:
         """Return the graph of the store, read anew if the store has changed."""
         with self._lock:
             survey = self.store.survey()
@@ -89,135 +125,68 @@ class Views:
                 self._corpus = survey, run(read_corpus(self.store.backend))
             return self._corpus[1]
 
+    def _show_checkup(self) -> dict[str, Any]:
+        return examine(self.store).to_dict()
 
-def _take(given: Mapping[str, Any], name: str, kind: type, default: Any = None) -> Any:
-    value = given.get(name, default)
-    if value is None or not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise StrategyError(f"{name} must be given, as a {kind.__name__}")
-    if isinstance(value, str) and len(value) > LONGEST_QUESTION:
-        raise StrategyError(f"{name} has {len(value):,} characters; up to {LONGEST_QUESTION:,} are read")
-    return value
+    def _show_suggestions(self, page: str = "", k: int = 50) -> list[dict[str, Any]]:
+        suggestions = self.store.links.suggest(_MOST_SUGGESTIONS)
+        own = [link for link in suggestions if page in ("", link.source_page, link.target_page)]
+        return [asdict(link) for link in own[:k]]
 
+    def _show_accept(self, source: str, target: str) -> dict[str, Any]:
+        suggestions = self.store.links.suggest(_MOST_SUGGESTIONS)
+        wanted = [link for link in suggestions if (link.source, link.target) == (source, target)]
+        if not wanted:
+            raise DocumentError(f"no link from {source!r} to {target!r} is suggested any more")
+        return {"changed": self.store.links.accept(wanted)}
 
-def _show_store(views: Views, _: Mapping[str, Any]) -> dict[str, Any]:
-    survey = views.store.survey()
-    return {
-        "name": views.name,
-        "documents": survey.documents,
-        "pages": survey.pages,
-        "links": dict(survey.links),
-        "strategies": [
-            {"name": name, "depths": list_depths(kind), "kinds": "kinds" in kind.__dataclass_fields__}
-            for name, kind in STRATEGIES.items()
-        ],
-        "memory": views.memory is not None,
-        "write": views.write,
-    }
+    def _get_memory(self) -> ConversationMemory:
+        if self.memory is None:
+            raise StrategyError("no memory is shown; start with --memory PLACE")
+        return self.memory
 
+    def _show_sessions(self) -> list[dict[str, Any]]:
+        memory = self._get_memory()
+        return [
+            {
+                "path": key.path,
+                "label": ", ".join(part for part in (key.user_id, key.agent_id, key.run_id) if part),
+                "turns": len(memory.turns(key)),
+            }
+            for key in memory.sessions()
+        ]
 
-def _show_answer(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
-    settings = AskSettings.of(_take(given, "settings", dict, {}))
-    return answer(views.store, _take(given, "question", str), settings)
+    def _show_turns(self, session: str) -> list[dict[str, Any]]:
+        turns = self._get_memory().turns(SessionKey.from_path(session), _MOST_TURNS)
+        return [turn.to_dict() for turn in turns]
 
-
-def _show_absence(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
-    settings = AskSettings.of(_take(given, "settings", dict, {}))
-    question, id = _take(given, "question", str), _take(given, "id", str)
-    return explain_absence(views.store, question, settings, id)
-
-
-def _show_document(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
-    return describe_document(views.store, _take(given, "id", str), _take(given, "question", str, ""))
-
-
-def _show_found(views: Views, given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return find_documents(views.store, _take(given, "text", str))
-
-
-def _show_corpus(views: Views, _: Mapping[str, Any]) -> dict[str, Any]:
-    return views.corpus()
-
-
-def _show_checkup(views: Views, _: Mapping[str, Any]) -> dict[str, Any]:
-    return examine(views.store).to_dict()
-
-
-def _show_suggestions(views: Views, given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    page = _take(given, "page", str, "")
-    suggestions = views.store.links.suggest(_MOST_SUGGESTIONS)
-    own = [
-        suggestion
-        for suggestion in suggestions
-        if page in ("", suggestion.source_page, suggestion.target_page)
-    ]
-    return [asdict(suggestion) for suggestion in own[: _take(given, "k", int, 50)]]
-
-
-def _accept_suggestion(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
-    wanted = _take(given, "source", str), _take(given, "target", str)
-    suggestions = [
-        link for link in views.store.links.suggest(_MOST_SUGGESTIONS) if (link.source, link.target) == wanted
-    ]
-    if not suggestions:
-        raise DocumentError(f"no link from {wanted[0]!r} to {wanted[1]!r} is suggested any more")
-    return {"changed": views.store.links.accept(suggestions)}
-
-
-def _get_memory(views: Views) -> ConversationMemory:
-    if views.memory is None:
-        raise StrategyError("no memory is shown; start with --memory PLACE")
-    return views.memory
-
-
-def _show_sessions(views: Views, _: Mapping[str, Any]) -> list[dict[str, Any]]:
-    memory = _get_memory(views)
-    return [
-        {
-            "path": key.path,
-            "label": ", ".join(part for part in (key.user_id, key.agent_id, key.run_id) if part),
-            "turns": len(memory.turns(key)),
+    def _show_recall(self, session: str, question: str) -> dict[str, Any]:
+        recall = self._get_memory().recall(SessionKey.from_path(session), question)
+        return {
+            "question": recall.question,
+            "resolved": recall.resolved,
+            "entities": list(recall.entities),
+            "focus": list(recall.focus),
+            "turns": [
+                {"score": score, "turn": turn.to_dict()}
+                for score, turn in zip(recall.scores, recall.turns, strict=True)
+            ],
+            "prompt": recall.prompt,
+            "reason": recall.reason,
         }
-        for key in memory.sessions()
-    ]
 
 
-def _show_turns(views: Views, given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    session = SessionKey.from_path(_take(given, "session", str))
-    return [turn.to_dict() for turn in _get_memory(views).turns(session, _MOST_TURNS)]
-
-
-def _show_recall(views: Views, given: Mapping[str, Any]) -> dict[str, Any]:
-    session = SessionKey.from_path(_take(given, "session", str))
-    recall = _get_memory(views).recall(session, _take(given, "question", str))
-    return {
-        "question": recall.question,
-        "resolved": recall.resolved,
-        "entities": list(recall.entities),
-        "focus": list(recall.focus),
-        "turns": [
-            {"score": score, "turn": turn.to_dict()}
-            for score, turn in zip(recall.scores, recall.turns, strict=True)
-        ],
-        "prompt": recall.prompt,
-        "reason": recall.reason,
-    }
-
-
-VIEWS: Final[Mapping[str, View]] = {
-    "store": _show_store,
-    "answer": _show_answer,
-    "absence": _show_absence,
-    "document": _show_document,
-    "find": _show_found,
-    "corpus": _show_corpus,
-    "checkup": _show_checkup,
-    "suggestions": _show_suggestions,
-    "accept": _accept_suggestion,
-    "sessions": _show_sessions,
-    "turns": _show_turns,
-    "recall": _show_recall,
-}
-WRITING_VIEWS: Final = frozenset({"accept"})
+def _take(given: Mapping[str, Any], argument: Parameter) -> Any:
+    """Return the value of an argument: a string, an integer or settings."""
+    kind: type = {"int": int, "AskSettings": dict}.get(argument.annotation, str)
+    value = given.get(argument.name, {} if kind is dict else argument.default)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise StrategyError(f"{argument.name} must be given, as a {kind.__name__}")
+    if isinstance(value, str) and len(value) > LONGEST_QUESTION:
+        raise StrategyError(
+            f"{argument.name} has {len(value):,} characters; up to {LONGEST_QUESTION:,} are read"
+        )
+    return AskSettings.of(value) if isinstance(value, dict) else value
 
 
 _LONGEST_PAGE: Final = 500_000
@@ -252,7 +221,7 @@ def describe_document(store: LinkStore, id: str, question: str = "") -> dict[str
         "id": id,
         "page": page,
         "title": get_title(document),
-        "name": _name(document),
+        "name": get_name(document),
         "url": get_url(document),
         "chunks": [
             {
@@ -309,7 +278,7 @@ def _describe_links(store: LinkStore, chunks: Sequence[Document]) -> dict[str, A
         "others": {
             id: {
                 "title": get_title(document),
-                "name": _name(document),
+                "name": get_name(document),
                 "page": get_page(document),
                 "text": make_snippet(get_body(document), "", _PREVIEW),
             }
@@ -321,10 +290,6 @@ def _describe_links(store: LinkStore, chunks: Sequence[Document]) -> dict[str, A
 
 def _describe_link(near: Neighbour, id: str) -> dict[str, Any]:
     return {"kind": near.link.kind, "tag": near.link.tag, "id": id}
-
-
-def _name(document: Document) -> str:
-    return name_document(document.metadata, get_body(document)) or document.id or ""
 
 
 def find_documents(store: LinkStore, text: str) -> list[dict[str, Any]]:
@@ -340,6 +305,6 @@ def find_documents(store: LinkStore, text: str) -> list[dict[str, Any]]:
     for hit in store.search(typed, strategy=Words(k=_FOUND)):
         documents.setdefault(hit.document.id, hit.document)
     return [
-        {"id": id, "title": _name(document), "page": get_page(document)}
+        {"id": id, "title": get_name(document), "page": get_page(document)}
         for id, document in list(documents.items())[:_FOUND]
     ]

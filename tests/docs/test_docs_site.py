@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
 import re
 import shutil
 import subprocess
 import sys
+import threading
+from functools import partial
 from importlib.util import find_spec
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -161,3 +164,43 @@ def test_no_block_of_code_is_wider_than_its_page(folder, width):
             assert blocks.evaluate_all("all => all.every(one => one.scrollWidth <= one.clientWidth + 1)"), (
                 name
             )
+
+
+SOUGHT = {
+    "install": "install/",
+    "cassandra": "reference/cassandra/",
+    "ollama": "how-to/use-a-local-model/",
+    "filter": "how-to/filter/",
+    "mcp": "how-to/serve-over-mcp/",
+    "claude": "how-to/serve-over-mcp/",
+    "obsidian": "how-to/index-a-vault/",
+    "delete": "how-to/keep-in-order/",
+    "pdf": "how-to/index-pdf-and-office/",
+    "memory": "how-to/remember-conversations/",
+}
+"""What newcomers type, and the page that should come first."""
+
+
+def test_the_search_of_the_site_finds_what_newcomers_type(folder):
+    """It counts the beginnings of titles most."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright, which is not installed")
+    if not (browser := shutil.which("chromium")):
+        pytest.skip("chromium is not installed")
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+    with (
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as web,
+        sync_api.sync_playwright() as driver,
+    ):
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        home = f"http://127.0.0.1:{web.server_port}/"
+        tab = driver.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page()
+        tab.goto(home)
+        tab.wait_for_load_state("networkidle")
+        tab.keyboard.press("Control+k")
+        first = {}
+        for word in SOUGHT:
+            tab.locator("input:visible").first.fill(word)
+            link = tab.locator(f"ol a[href*='?h={word}']").first
+            first[word] = link.get_attribute("href").removeprefix(home).partition("?")[0]
+        web.shutdown()
+    assert first == SOUGHT

@@ -153,6 +153,80 @@ def test_the_options_are_behind_one_button_and_say_what_is_wrong_with_them(tab, 
     page.check()
 
 
+@pytest.fixture
+def notes(tmp_path):
+    """A store of twelve pages of two types, in two folders, with many tags, one of which is hostile."""
+    with LinkStore.open(tmp_path / "notes") as store:
+        for number in range(12):
+            tags = [f"tag {number}", ["home", "<img src=x onerror=taken=1>"][number % 2]]
+            metadata = {
+                "title": f"Note {number}",
+                "page": f"{'ab'[number % 3 == 0]}/{number}.md",
+                "tags": tags,
+            }
+            metadata |= {"type": ["guide", "note"][number > 3], "day": f"2024-05-{number + 10}"}
+            store.add_texts([f"A note on harbours, number {number}."], [metadata], ids=[str(number)])
+        yield store
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_an_answer_is_narrowed_by_what_its_pages_have_with_the_keyboard_alone(tab, notes, width):
+    with serving(notes) as address:
+        page = tab(address, viewport={"width": width, "height": 800})
+        ask(page.tab, "A note on harbours")
+        page.tab.wait_for_selector(".facets select")
+        menus = page.tab.eval_on_selector_all(".facets select", "menus => menus.map(menu => menu.ariaLabel)")
+        assert menus == ["folder", "tags", "type"]
+        options = page.tab.locator(".facets [name=type] option").all_inner_texts()
+        assert options == ["type: any", "note (8)", "guide (4)"]
+        page.tab.focus(".facets [name=type]")
+        page.tab.keyboard.press("End")
+        page.tab.wait_for_selector(".facets .chosen")
+        assert page.tab.locator(".result").count() == 4
+        assert page.tab.evaluate("document.activeElement.value") == '"guide"'
+        options = page.tab.locator(".facets [name=type] option").all_inner_texts()
+        assert options == ["type: any", "note (8)", "type: guide (4)"]
+        page.tab.focus(".facets [name=page]")
+        page.tab.keyboard.press("End")
+        page.tab.wait_for_selector(".facets [name=page].chosen")
+        kept = {number for number in range(4) if number % 3 == 0}
+        shown = page.tab.eval_on_selector_all(
+            "article.hit", "hits => hits.map(hit => Number(hit.dataset.id))"
+        )
+        assert set(shown) == kept
+        page.tab.reload()
+        page.tab.wait_for_selector(".facets .chosen ~ .chosen")
+        assert page.tab.locator(".result").count() == len(kept)
+        page.tab.select_option(".facets [name=type]", "")
+        page.tab.wait_for_selector(".facets [name=type]:not(.chosen)")
+        page.tab.select_option(".facets [name=page]", "")
+        page.tab.wait_for_function("!document.querySelector('.facets .chosen')")
+        assert "s=" not in page.tab.url
+        page.check()
+        page = tab(address, viewport={"width": width, "height": 800}, bypass_csp=True)
+        ask(page.tab, "A note on harbours")
+        page.tab.select_option(".facets [name=type]", "note (8)")
+        page.tab.wait_for_selector(".facets .chosen")
+        found = Axe().run(page.tab).response["violations"]
+        assert [one for one in found if one["impact"] in ("serious", "critical")] == []
+
+
+def test_a_condition_that_nothing_passes_can_be_taken_back(tab, notes):
+    with serving(notes) as address:
+        page = tab(address)
+        ask(page.tab, "A note on harbours")
+        page.tab.click("button:has-text('Options')")
+        page.tab.fill("input[name=filter0]", '{"type": {"$in": ["tale"]}, "$not": {"day": "2024-05-10"}}')
+        page.tab.keyboard.press("Enter")
+        page.tab.wait_for_selector(".note:has-text('no document passes the filter')")
+        assert page.tab.input_value(".facets .chosen") == '{"$in":["tale"]}'
+        page.tab.select_option(".facets .chosen", "")
+        page.tab.wait_for_selector(".result")
+        page.tab.click("button:has-text('Options')")
+        assert page.tab.input_value("input[name=filter0]") == '{"$not":{"day":"2024-05-10"}}'
+        page.check()
+
+
 def test_a_source_opens_at_its_passage(tab, tmp_path):
     """On a page of a web server, in a tab of its own, far below the top, and in no other paragraph."""
     words = "Why - of all things, really - does the installer ask, twice, for 100% of it?"
@@ -483,13 +557,14 @@ def test_conversations_are_shown_and_what_would_be_recalled(tab, store, tmp_path
 
 
 def test_a_view_that_was_left_does_not_come_back_when_its_answer_does(tab, address, store, monkeypatch):
-    read, wait = Views.corpus, threading.Event()
+    show, wait = Views.show, threading.Event()
 
-    def read_slowly(self):
-        wait.wait(20)
-        return read(self)
+    def show_slowly(self, name, given):
+        if name == "corpus":
+            wait.wait(20)
+        return show(self, name, given)
 
-    monkeypatch.setattr(Views, "corpus", read_slowly)
+    monkeypatch.setattr(Views, "show", show_slowly)
     page = tab(address)
     page.tab.click("nav a:has-text('Map')")
     page.tab.wait_for_selector(".note:has-text('Reading')")

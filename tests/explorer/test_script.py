@@ -129,7 +129,9 @@ def test_questions_are_made_of_the_titles_of_central_pages_of_different_groups(s
 
 
 def test_a_store_is_described_in_sentences(sources):
-    nodes = [{"id": str(at), "title": f"Page {at}"} for at in range(5)]
+    nodes = [
+        {"id": str(at), "title": f"Page {at}", "degree": degree} for at, degree in enumerate([3, 1, 0, 2, 1])
+    ]
     corpus = {
         "noun": "page",
         "pages": 5,
@@ -149,3 +151,23 @@ def test_a_store_is_described_in_sentences(sources):
         "1 page is linked with no other, so it is found by its words alone.",
         "The keyword “seed” is shared by 40 pages; such links say little, and are not drawn.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"degree": 2}, "Half of them have at most 2 links."),
+        ({"pages": 6, "degrees": [0, 1, 5]}, "Half of them have at most 3 links."),  # one is not drawn
+        (
+            {"links": 0, "orphans": {"count": 5, "first": []}},
+            "No page is linked with another, so each is found by",
+        ),
+    ],
+)
+def test_sentences_about_a_store_say_no_more_than_is_known(sources, changed, says):
+    degree = changed.pop("degree", 1)
+    nodes = [{"id": str(at), "title": f"Page {at}", "degree": degree} for at in range(5)]
+    known = {"noun": "page", "pages": 5, "links": 5, "nodes": nodes, "edges": [], "hubs": []}
+    corpus = {**known, "orphans": {"count": 0, "first": []}, "degrees": [0, 1, 4], **changed}
+    groups = json.dumps([str(at) for at in range(5)])
+    assert says in " ".join(evaluate(sources, "report", f"describeCorpus({json.dumps(corpus)}, {groups})"))

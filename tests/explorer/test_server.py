@@ -185,6 +185,7 @@ def test_the_page_may_load_nothing_but_what_is_in_it(client):
         (b'{"question": 1}', "question must be given"),
         (b"{}", "question must be given"),
         (b'{"question": "x", "settings": []}', "settings must be given"),
+        (b'{"question": "x", "setting": {}}', "takes no 'setting'"),
         (b'{"question": "x", "settings": {"k": 1e9}}', "k must be"),
         (b'{"question": ""}', "blank"),
         (b'{"question": "%s"}' % (b"x" * 20_000), "up to 10,000"),

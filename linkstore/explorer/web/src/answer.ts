@@ -12,34 +12,34 @@ const SHOWN_PASSAGES = 2;
 /** Of fewer pages, the picture shows the passages. */
 const FEWEST_PAGES = 3;
 
-/** Shows an answer; beside another one, also what moved. */
-export function showAnswer(answer: Answer, open: Open, other: Answer | null = null): HTMLElement {
-  if (answer.doubt !== null) return showNothing(answer, open, other);
+/** Shows an answer, with the element of its facets if there is one; beside another one, also what moved. */
+export function showAnswer(answer: Answer, open: Open, other: Answer | null = null, facets: HTMLElement | null = null): HTMLElement {
+  if (answer.doubt !== null) return showNothing(answer, open, other, facets);
   const [nodes, edges] = summarize(answer);
   const list = h("ol", { class: "pages" }, ...answer.pages.map(({ hits }) => showPage(answer, hits, open, other)));
-  const picture = nodes.length > 1 && !other ? drawPicture(nodes, edges, list, open) : null;
+  const picture = edges.length && !other ? drawPicture(nodes, edges, list, open) : null;
   return h("section", { class: "answer", "aria-label": "Answer" },
     other ? h("h2", { class: "label" }, answer.strategy) : null,
-    summarizeInWords(answer),
+    summarizeInWords(answer, facets),
     answer.reason ? message(`Nothing was found: ${answer.reason}.`) : null,
     h("div", { class: `columns${picture ? "" : " alone"}` }, list, picture),
     showCuts(answer.cuts));
 }
 
-function summarizeInWords(answer: Answer): HTMLElement | null {
-  if (!answer.hits.length) return null;
+function summarizeInWords(answer: Answer, facets: HTMLElement | null): HTMLElement | null {
+  if (!answer.hits.length) return facets;
   const brought = answer.hits.filter(({ depth }) => depth > 0).length;
   const match = describeMatch(answer);
-  return h("p", { class: "summary" },
+  return h("div", { class: "summary" },
     h("b", {}, count(answer.pages.length, "page")),
     match ? h("span", {}, match) : null,
     brought ? h("span", { class: "by" }, `${brought} of ${answer.hits.length} were found only by links`) : null,
-    answer.seconds === undefined ? null : h("span", { title: answer.strategy }, answer.seconds < 1 ? `${Math.max(1, Math.round(answer.seconds * 1000))} ms` : `${answer.seconds.toFixed(1)} s`));
+    answer.seconds === undefined ? null : h("span", { title: answer.strategy }, answer.seconds < 1 ? `${Math.max(1, Math.round(answer.seconds * 1000))} ms` : `${answer.seconds.toFixed(1)} s`), facets);
 }
 
 /** Says that nothing here is about the question; what is nearest all the same is behind a button. */
-function showNothing(answer: Answer, open: Open, other: Answer | null): HTMLElement {
-  return h("section", { class: "answer", "aria-label": "Answer" },
+function showNothing(answer: Answer, open: Open, other: Answer | null, facets: HTMLElement | null): HTMLElement {
+  return h("section", { class: "answer", "aria-label": "Answer" }, facets,
     h("div", { class: "nothing" },
       svg("svg", { viewBox: "0 0 72 72", "aria-hidden": "true" }, svg("circle", { cx: 36, cy: 36, r: 30 }), svg("circle", { cx: 36, cy: 36, r: 12 })),
       h("h2", {}, "Nothing here seems to be about this"),

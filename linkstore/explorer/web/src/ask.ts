@@ -5,6 +5,7 @@ import { nameCommunities } from "./communities";
 import { drawMap } from "./corpus";
 import type { Source } from "./data";
 import { count, h, message, replace } from "./dom";
+import { drawFacets } from "./facets";
 import { type Asked, type AskForm, DEFAULTS, writeAsked } from "./form";
 import { makeQuestions } from "./names";
 import type { Found, Settings, StoreData } from "./types";
@@ -63,12 +64,14 @@ export class AskView {
     }));
     if (turn !== this.turn) return;
     const answers = results.map((result) => (result instanceof Error ? null : result));
+    const facets = h("div", { class: "facets", role: "group", "aria-label": "Narrow the answer" });
     replace(this.host,
       h("h1", { class: "hush" }, question),
       h("div", { class: settings.length > 1 ? "beside" : "" }, ...results.map((result, at) => (result instanceof Error
         ? message(result.message, "error")
-        : showAnswer(result, this.open, settings.length > 1 ? (answers[1 - at] ?? null) : null)))),
+        : showAnswer(result, this.open, settings.length > 1 ? (answers[1 - at] ?? null) : null, settings.length > 1 ? null : facets)))),
       answers[0] ? this.makeAbsence(settings[0] ?? DEFAULTS) : null);
+    if (settings.length === 1 && settings[0] && (settings[0].filter || !answers[0]?.doubt)) await drawFacets(facets, this.source, question, settings[0]);
   }
 
   private makeAbsence(settings: Settings): HTMLElement {

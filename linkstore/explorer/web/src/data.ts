@@ -1,13 +1,14 @@
 /** Where a page gets its data: from the server that sent it, or from itself. */
 
 import type {
-  Absence, Answer, Checkup, Corpus, DocumentData, Found, RecallData, Session, Settings, StoreData, Suggestion,
+  Absence, Answer, Checkup, Corpus, DocumentData, Facets, Found, RecallData, Session, Settings, StoreData, Suggestion,
   TurnData,
 } from "./types";
 
 export interface Source {
   store(): Promise<StoreData>;
   answer(question: string, settings: Settings): Promise<Answer>;
+  facets(question: string, settings: Settings): Promise<Facets>;
   absence(question: string, settings: Settings, id: string): Promise<Absence>;
   document(id: string, question: string): Promise<DocumentData>;
   find(text: string): Promise<Found[]>;
@@ -63,6 +64,7 @@ async function call<T>(view: string, body: object = {}): Promise<T> {
 export const server: Source = {
   store: () => call("store"),
   answer: (question, settings) => call("answer", { question, settings }),
+  facets: (question, settings) => call("facets", { question, settings }),
   absence: (question, settings, id) => call("absence", { question, settings, id }),
   document: (id, question) => call("document", { id, question }),
   find: (text) => call("find", { text }),

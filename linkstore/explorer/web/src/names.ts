@@ -60,7 +60,7 @@ export function makeQuestions(corpus: Corpus, communities: string[]): string[] {
   const titles = trimTitles(corpus.nodes.map(({ title }) => title));
   const usable = (at: number): boolean => {
     const title = titles[at] ?? "";
-    return /\p{L}{3}/u.test(title) && title.length <= MOST_LETTERS && !/[\p{C}<>{}]|\u2026$/u.test(title);
+    return /\p{L}{3}/u.test(title) && title.length <= MOST_LETTERS && !/[\p{C}<>{}]|[.!\u2026]$/u.test(title);
   };
   const places = corpus.nodes.map((_, at) => at).filter(usable);
   places.sort((at, other) => rankAt(corpus.nodes, other) - rankAt(corpus.nodes, at));

@@ -23,7 +23,9 @@ export function describeCorpus(corpus: Corpus, communities: string[]): string[] 
   }
   const linked = corpus.degrees.reduce((sum, pages) => sum + pages, 0);
   if (linked && corpus.links) sentences.push(describeDegrees(corpus, linked));
-  if (corpus.orphans.count) {
+  if (corpus.orphans.count === corpus.pages && corpus.pages > 1) {
+    sentences.push(`No ${corpus.noun} is linked with another, so each is found by its words alone.`);
+  } else if (corpus.orphans.count) {
     const one = corpus.orphans.count === 1;
     sentences.push(`${count(corpus.orphans.count, corpus.noun)} ${one ? "is" : "are"} linked with no other, so ${one ? "it is" : "they are"} found by ${one ? "its" : "their"} words alone.`);
   } else if (corpus.pages > 1) sentences.push(`Every ${corpus.noun} is linked with another.`);
@@ -34,6 +36,8 @@ export function describeCorpus(corpus: Corpus, communities: string[]): string[] 
 
 /** Says with how many pages half of all pages are linked at most; `degrees` counts 0, 1, 2 to 3, 4 to 7 and so on. */
 function describeDegrees(corpus: Corpus, pages: number): string {
+  const known = corpus.nodes.map(({ degree }) => degree).sort((one, other) => one - other);
+  if (known.length === pages) return `Half of them have at most ${count(known[(pages - 1) >> 1] ?? 0, "link")}.`;
   let [sum, at] = [0, 0];
   for (; at < corpus.degrees.length; at += 1) {
     sum += corpus.degrees[at] ?? 0;

@@ -88,6 +88,9 @@ export interface Answer {
   seconds?: number;
 }
 
+/** The values of metadata fields by which a search can be narrowed, by field, the most frequent first. */
+export type Facets = Record<string, { label: string; pages: number; condition: unknown }[]>;
+
 export interface Absence {
   id: string;
   title: string;
