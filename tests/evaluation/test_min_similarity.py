@@ -362,7 +362,7 @@ def test_the_command_says_what_it_cannot_propose(place):
 def test_a_query_says_how_well_its_results_match(place):
     store, _ = place
     said = {
-        "How high is the observation tower in Seattle?": "strong match: the question names a document; the best",
+        "How high is the observation tower in Seattle?": "strong match: the question names a document",
         "how to bake sourdough bread": "probably nothing here is about this: no document has the words",
     }
     for question, told in said.items():
