@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import orjson
 
+from linkstore.core.arguments import quote_value
 from linkstore.core.links import LINKS_KEY, Link, merge_links
 from linkstore.errors import SchemaError
 
@@ -225,7 +226,13 @@ class Schema:
         from langchain_core.documents import Document
 
         links = []
-        for kind, to, *data in relations:
+        for item in relations:
+            if not isinstance(item, tuple | list) or len(item) not in (2, 3):
+                raise SchemaError(
+                    f"document {id!r}: a relation is (kind, id) or (kind, id, data), such as"
+                    f" ('BELONGS_TO', 'CLS-3'), not {quote_value(item)[:80]}"
+                )
+            kind, to, *data = item
             both = any(relation.both_ways and type in relation.types for relation in self.of_kind(kind))
             leaving = Link(
                 kind=kind, tag=to, direction="bidir" if both else "out", data=data[0] if data else None

@@ -91,6 +91,13 @@ def test_what_the_schema_allows_is_written(strict):
     strict.add_documents([node("d2", "drug", to("BELONGS_TO", "c"))])  # whose end is stored already
 
 
+@pytest.mark.parametrize("relations", [["AB"], ["BELONGS_TO"], {"BELONGS_TO": "c"}, [("BELONGS_TO",)]])
+def test_what_is_no_relation_is_named(relations):
+    schema = Schema(types=frozenset({"drug", "class"}), relations=(Relation("AB", "drug", "class"),))
+    with pytest.raises(SchemaError, match=r"a relation is \(kind, id\)"):
+        schema.document("drug", "d", "A drug.", relations)
+
+
 @pytest.mark.parametrize("case", WRONG)
 def test_strict_refuses_the_whole_call_and_names_the_document(strict, case):
     wrong, text = WRONG[case]
