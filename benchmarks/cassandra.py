@@ -33,7 +33,7 @@ from linkstore import LinkStore
 from linkstore.engines.cassandra import codec as codes
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.codec import DocumentVersion, make_link_set, pack_links
+from linkstore.engines.cassandra.codec import DocumentVersion, dump_links
 from linkstore.engines.cassandra.derived import derive_members
 from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.settings import CassandraSettings
@@ -214,12 +214,12 @@ class Bare:
         at = time.time_ns() // 1000
         packed = codes.encode_vectors(self.data.vectors[list(numbers)])
         for n, code in zip(numbers, packed, strict=True):
-            links, name = make_link_set(self.data.links(n)), str(n)
+            links, name = dump_links(self.data.links(n)), str(n)
             attributes = str(self.data.document(n).metadata)
-            columns = name, f"doc {n}", attributes, {}, ("", links), bytes(24), self.data.vectors[n]
+            columns = name, f"doc {n}", attributes, set(), links, "", bytes(24), self.data.vectors[n]
             values = (at, *columns, 0, at, 0)
             yield Statement(cql=document, values=values, level="write")
-            version = DocumentVersion(name, "", {}, pack_links(b"", links), b"", self.data.vectors[n])
+            version = DocumentVersion(name, "", {}, "", links, b"", self.data.vectors[n])
             for key, state in derive_members(version, code, 1).items():
                 values = (at, 0, {state}, *key)
                 yield Statement(cql=member, values=values, level="write")

@@ -276,13 +276,10 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.engines.cassandra.backend": ("CassandraBackend",),
     "linkstore.engines.cassandra.codec": (
         "DocumentVersion",
-        "extract_links_json",
+        "dump_links",
         "hash_text",
-        "make_link_set",
-        "pack_links",
         "select_searchable",
         "split_rows",
-        "unpack_links",
         "unpack_vector",
     ),
     "linkstore.engines.cassandra.derived": (

@@ -18,9 +18,9 @@ A text of more than :data:`LONGEST_INLINE` bytes is not in the row of its docume
 Both rows are written at once. The digest of a document begins with a hash of its text, which tells whether a
 text that is read afterwards is still that of the document.
 
-The links of a document are one column: a tuple of their JSON, as in the metadata, and the set of the parsed
-links. Both always come from the same write. Links that were replaced since are in another column, which has a
-cell for each kind; :func:`merge_replaced_links` puts both together.
+The links of a document are two columns, both JSON: as they are in the metadata, and as they were parsed.
+Links that were replaced since are in a third one, which has a cell for each kind;
+:func:`merge_replaced_links` puts them together.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import accumulate, chain
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
@@ -85,11 +84,6 @@ def pack_set(*elements: bytes) -> bytes:
 def unpack_set(packed: bytes | None) -> list[bytes]:
     """Return the packed elements of a set."""
     return split_sized(packed, SIZE.size) if packed else []
-
-
-def pack_map(entries: Mapping[str, str]) -> bytes:
-    """Pack a map of texts."""
-    return SIZE.pack(len(entries)) + join_sized(part.encode() for part in chain(*entries.items()))
 
 
 def join_sized(values: Iterable[bytes]) -> bytes:
@@ -196,12 +190,12 @@ def pack_batch(
         rows: The values of each row.
         routing: The routing key.
     """
-    values = [LONG.pack(at), *chain.from_iterable(rows)]
+    values = [LONG.pack(at), *(value for row in rows for value in row)]
     return Statement(cql=text, values=values, packed=True, level="write", routing=routing)
 
 
 StoredLink = tuple[str, str, str, float]
-"""A link in the column of links: kind, tag, direction, weight."""
+"""A parsed link: kind, tag, direction, weight."""
 ReplacedLinks = Mapping[str, str]
 """The column of replaced links: for each kind, see :func:`make_replacement`."""
 LONGEST_KEY: Final = 65_535
@@ -215,18 +209,11 @@ TEXT_HASH_BYTES: Final = 8
 """The length of the hash of the text at the beginning of a digest."""
 LONGEST_TERM: Final = 512
 """Longer values (bytes of UTF-8) are not searchable; the server's index accepts at most 1,024 bytes."""
-_REQUIRED_COLUMNS: Final = 6
-_RELINKED: Final = 6
-_TIMES: Final = slice(10, 15)
+_REQUIRED_COLUMNS: Final = 7
+_RELINKED: Final = 7
+_TIMES: Final = slice(11, 16)
 """The places of write times in a row of :data:`.statements.VERSION`."""
-_WEIGHT: Final = struct.Struct(">f")
-_MAX_CACHED_LINKS: Final = 1 << 14
-"""How many different links are kept parsed, and packed."""
-_MAX_CACHED_BYTES: Final = 512
-"""Links of at most this many bytes are kept parsed, and those with a tag of as many letters packed."""
 _SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"out": ("out",), "in": ("in",), "bidir": ("out", "in")}
-_SIDES_OF_ENDS: Final = {join_sized((end.encode(),)) + SIZE.pack(_WEIGHT.size): _SIDES[end] for end in _SIDES}
-"""The sides by what is between the tag and the weight of a packed link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +224,8 @@ class DocumentVersion:
         id: Its id.
         text: Its content, empty if it was not read.
         fields: Its metadata without links, as read from JSON.
-        packed: The column of links, with the replaced ones.
+        written_links: Its links as JSON, as in its metadata, with the replaced ones; empty if it has none.
+        parsed_links: The same as :func:`dump_links` has them.
         digest: Hash of the text, then hash of text, metadata without links, and vector.
         vector: (d,) float32 of unit length.
         relinked: The links that were replaced since it was written.
@@ -250,7 +238,8 @@ class DocumentVersion:
     id: str
     text: str
     fields: Mapping[str, Any]
-    packed: bytes | None
+    written_links: str
+    parsed_links: str
     digest: bytes
     vector: Floats
     relinked: ReplacedLinks = field(default_factory=dict)
@@ -269,13 +258,13 @@ class DocumentVersion:
         Raises:
             StoreFormatError: If its replaced links are not JSON. The message names the document.
         """
-        id, text, attributes, links, digest, vector, relinked, size, *more = row
+        id, text, attributes, parsed, written, digest, vector, relinked, size, *more = row
         fields = parse_fields(attributes) if is_whole(row) else None
         if fields is None:
             return None
         relinked = dict(relinked or {})
-        packed = merge_replaced_links(id, links, relinked)
-        version = id, text, fields, packed, digest, unpack_vector(vector), relinked, size or 0
+        links = merge_replaced_links(id, written, parsed, relinked)
+        version = id, text, fields, *links, digest, unpack_vector(vector), relinked, size or 0
         if not more:
             return cls(*version)
         lifetime, born, *_ = more
@@ -296,7 +285,7 @@ class DocumentVersion:
         try:
             text = record.text.encode()
             fields = dict(record.metadata)
-            links = orjson.dumps(fields.pop(LINKS_KEY)) if LINKS_KEY in fields else b""
+            links = orjson.dumps(fields.pop(LINKS_KEY)).decode() if LINKS_KEY in fields else ""
             attributes = orjson.dumps(fields)
         except (TypeError, ValueError) as error:
             raise DocumentError(
@@ -305,10 +294,10 @@ class DocumentVersion:
         digest = xxhash.xxh3_128(text)
         digest.update(b"\0%d\0" % len(text) + attributes)
         digest.update(record.vector.data)
-        packed = pack_links(links, make_link_set(record.links))
+        parsed = dump_links(record.links)
         stored = orjson.loads(attributes)  # as it will be read; members of enumerations become strings
         whole = hash_text(record.text) + digest.digest()
-        return cls(record.id, record.text, stored, packed, whole, record.vector)
+        return cls(record.id, record.text, stored, links, parsed, whole, record.vector)
 
     def pack(self, born: int) -> tuple[tuple[bytes | None, ...], bytes | None]:
         """Return its columns as :func:`.statements.write_documents` has them, and its text if that is long.
@@ -322,8 +311,9 @@ class DocumentVersion:
             self.id.encode(),
             b"" if long else text,
             orjson.dumps(self.fields),
-            pack_map(select_searchable(self.fields)),
-            self.packed,
+            pack_set(*map(str.encode, sorted(select_searchable(self.fields)))),
+            self.parsed_links.encode(),
+            self.written_links.encode(),
             self.digest,
             pack_vector(self.vector),
             SIZE.pack(len(text) if long else 0),
@@ -357,14 +347,10 @@ class DocumentVersion:
         return self.digest[:TEXT_HASH_BYTES]
 
     @property
-    def links_json(self) -> bytes:
-        """The JSON of its links as in its metadata, empty if it has none."""
-        return extract_links_json(self.packed)
-
-    @property
     def links(self) -> list[StoredLink]:
         """Its links."""
-        return unpack_links(self.packed)
+        links = parse_stored_links(self.id, self.parsed_links)
+        return [(kind, tag, direction, weight) for kind, tag, direction, weight in links]
 
     def metadata(self) -> dict[str, Any]:
         """Return the metadata as it was added, as a new dict.
@@ -372,8 +358,10 @@ class DocumentVersion:
         Raises:
             StoreFormatError: If its links are not JSON. The message names the document.
         """
-        written = self.links_json
-        return {**self.fields, LINKS_KEY: _parse_links(self.id, written)} if written else dict(self.fields)
+        written = self.written_links
+        return (
+            {**self.fields, LINKS_KEY: parse_stored_links(self.id, written)} if written else dict(self.fields)
+        )
 
     def weights(self) -> dict[Side, dict[tuple[str, str], float]]:
         """Return the link groups of the document on each side, with the highest weight of its links."""
@@ -384,26 +372,12 @@ class DocumentVersion:
                 of[kind, tag] = max(weight, of.get((kind, tag), 0.0))
         return weights
 
-    def weight(self, group: tuple[str, str], side: Side) -> float | None:
-        """Return the highest weight of its links to a link group on one side, None without such a link.
-
-        This searches the packed links, in a tenth of the time that it takes to parse all of them. A match is
-        always a link: kinds, tags and JSON contain no NUL, and the size before each part starts with one.
-        """
-        packed, start = self.packed or b"", join_sized(map(str.encode, group))
-        weights = [
-            _WEIGHT.unpack_from(packed, at + len(start + end))[0]
-            for end, sides in _SIDES_OF_ENDS.items()
-            if side in sides and (at := packed.find(start + end)) >= 0
-        ]
-        return max(weights, default=None)
-
     def filter_groups(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
         """Return the groups of one side for links whose data pass a condition.
 
         The data are only in the JSON.
         """
-        if condition.always or self.packed is None or b'"data":' not in self.packed:
+        if condition.always or '"data":' not in self.written_links:
             return self.weights()[side] if condition.matches({}) else {}
         return collect_weights(parse_links(self.metadata(), self.id), side, condition)
 
@@ -436,7 +410,7 @@ def read_versions(rows: Iterable[Row]) -> list[DocumentVersion]:
 def is_whole(row: Row) -> bool:
     """Say whether a row has every column that a document must have.
 
-    These columns are the first six of each statement that reads documents. If a document expires, its links
+    These columns are the first seven of each statement that reads documents. If a document expires, its links
     may outlive the other columns by a second.
     """
     return None not in row[:_REQUIRED_COLUMNS]
@@ -458,54 +432,10 @@ def find_last_write(row: Row) -> int:
     return max((time for time in (*times, *replaced) if time is not None), default=0)
 
 
-def unpack_links(packed: bytes | None) -> list[StoredLink]:
-    """Return the links in the column of links."""
-    if packed is None:
-        return []
-    (size,) = SIZE.unpack_from(packed)
-    links = split_sized(packed, 3 * SIZE.size + size)  # after the JSON, the size of the set, and its length
-    return [(_unpack_link if len(link) > _MAX_CACHED_BYTES else _unpack_short_link)(link) for link in links]
-
-
-def _unpack_link(packed: bytes) -> StoredLink:
-    """Read one link of the set."""
-    kind, tag, direction, weight = split_sized(packed)
-    return kind.decode(), tag.decode(), direction.decode(), _WEIGHT.unpack(weight)[0]
-
-
-_unpack_short_link = lru_cache(maxsize=_MAX_CACHED_LINKS)(_unpack_link)
-"""Many documents have the same link."""
-
-
-def extract_links_json(packed: bytes | None) -> bytes:
-    """Return the JSON in the column of links, empty if there are none."""
-    if packed is None:
-        return b""
-    (size,) = SIZE.unpack_from(packed)
-    return packed[SIZE.size : SIZE.size + size]
-
-
-def pack_links(written: bytes, links: Iterable[StoredLink]) -> bytes:
-    """Pack the column of links: their JSON (empty: none), and the parsed links."""
-    each = [
-        (_pack_link if len(link[1]) > _MAX_CACHED_BYTES else _pack_short_link)(link) for link in sorted(links)
-    ]
-    return join_sized((written, pack_set(*each)))
-
-
-def _pack_link(link: StoredLink) -> bytes:
-    """Pack one link of the set."""
-    *names, weight = link
-    return join_sized((*map(str.encode, names), _WEIGHT.pack(weight)))
-
-
-_pack_short_link = lru_cache(maxsize=_MAX_CACHED_LINKS)(_pack_link)
-"""Many documents have the same link."""
-
-
-def make_link_set(links: Iterable[Link]) -> set[StoredLink]:
-    """Return the set of links in the column of links."""
-    return {(link.kind, link.tag, link.direction, link.weight) for link in links}
+def dump_links(links: Iterable[Link]) -> str:
+    """Return parsed links as JSON: each once, as a list of what a :data:`StoredLink` has."""
+    distinct = {(link.kind, link.tag, link.direction, link.weight) for link in links}
+    return orjson.dumps(sorted(distinct)).decode()
 
 
 def make_replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str, Any]]) -> ReplacedLinks:
@@ -520,26 +450,30 @@ def make_replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str,
     return {kind: orjson.dumps([at, of]).decode() for kind, of in links_by_kind.items()}
 
 
-def merge_replaced_links(id: str, packed: bytes | None, relinked: ReplacedLinks) -> bytes | None:
-    """Return the column of links of a document with the links that were replaced since it was written.
+def merge_replaced_links(id: str, written: str, parsed: str, relinked: ReplacedLinks) -> tuple[str, str]:
+    """Return the columns of links of a document with the links that were replaced since it was written.
 
     Links of other kinds keep their order. The replaced ones follow, those replaced last at the end.
     """
     if not relinked:
-        return packed
-    stored_links = _parse_links(id, extract_links_json(packed) or b"[]")
-    links = [link for link in stored_links if link["kind"] not in relinked]
+        return written, parsed
+    links = [link for link in parse_stored_links(id, written or "[]") if link["kind"] not in relinked]
     cells = _parse_cells(id, relinked)
     later = [(at, position, kind, link) for kind, (at, of) in cells for position, link in of]
     links += [link for *_, link in sorted(later, key=itemgetter(0, 1, 2))]
-    return pack_links(orjson.dumps(links), make_link_set(parse_links({LINKS_KEY: links}, id)))
+    return orjson.dumps(links).decode(), dump_links(parse_links({LINKS_KEY: links}, id))
 
 
 def _parse_cells(id: str, relinked: ReplacedLinks) -> Iterator[tuple[str, tuple[int, list[tuple[int, Any]]]]]:
-    return ((kind, _parse_links(id, cell)) for kind, cell in relinked.items())
+    return ((kind, parse_stored_links(id, cell)) for kind, cell in relinked.items())
 
 
-def _parse_links(id: str, written: str | bytes) -> Any:
+def parse_stored_links(id: str, written: str) -> Any:
+    """Read one of the columns of links.
+
+    Raises:
+        StoreFormatError: If it is not JSON. The message names the document.
+    """
     try:
         return orjson.loads(written)
     except orjson.JSONDecodeError as error:
@@ -549,18 +483,18 @@ def _parse_links(id: str, written: str | bytes) -> Any:
         ) from error
 
 
-def select_searchable(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return entries by which the server looks up equalities: field and term as key, and an empty value.
+def select_searchable(metadata: Mapping[str, Any]) -> set[str]:
+    """Return entries by which the server looks up equalities: field and term.
 
     A field with a list has an entry for each of its members, since a list equals them in filters.
     """
-    entries: dict[str, str] = {}
-    for name, value in metadata.items():
-        for part in value if isinstance(value, list | tuple) else (value,):
-            term = format_term(part)
-            if term is not None and len(name.encode()) <= LONGEST_TERM:
-                entries[f"{name}{_BEHIND_NAME}{term}"] = ""
-    return entries
+    return {
+        f"{name}{_BEHIND_NAME}{term}"
+        for name, value in metadata.items()
+        if len(name.encode()) <= LONGEST_TERM
+        for part in (value if isinstance(value, list | tuple) else (value,))
+        if (term := format_term(part)) is not None
+    }
 
 
 def format_term(value: object) -> str | None:

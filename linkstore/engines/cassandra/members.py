@@ -235,8 +235,7 @@ class MemberPool:
             return
         kept = np.ones(len(self.refs), np.bool_)
         for at in newly_read.tolist():
-            row = self._known.rows[self.refs[at]]
-            weight = row.weight(self._tags[self._owner[at]], self._fetch.side) if row else None
+            weight = self._known.weights(self.refs[at], self._fetch.side).get(self._tags[self._owner[at]])
             kept[at] = weight is not None
             self._weight[at] = weight or 0
         there = newly_read[kept[newly_read]]

@@ -25,8 +25,8 @@ from linkstore.engines.cassandra.codec import (
     has_content,
     is_whole,
     merge_replaced_links,
+    parse_stored_links,
     read_versions,
-    unpack_links,
 )
 from linkstore.engines.cassandra.derived import LIST, DerivedRows, RowKey, Rows
 from linkstore.engines.cassandra.listing import mark_list
@@ -51,8 +51,9 @@ def read_links(fetcher: RowFetcher | None) -> EngineOperation[StoredLinks]:
     link_rows: list[tuple[int, int, bool, bool]] = []
     scan = fetcher and fetcher.scan(cql.READ_ALL_LINKS)
     while scan and (rows := (yield from scan.read())):
-        for id, _, _, stored, *_, relinked, _ in filter(is_whole, rows):
-            for kind, tag, direction, _ in unpack_links(merge_replaced_links(id, stored, relinked)):
+        for id, _, _, parsed, written, *_, relinked, _ in filter(is_whole, rows):
+            _, links = merge_replaced_links(id, written, parsed, relinked)
+            for kind, tag, direction, _ in parse_stored_links(id, links):
                 group = groups.setdefault((kind, tag), len(groups))
                 link_rows.append((len(ids), group, direction != "in", direction != "out"))
             ids.append(id)
