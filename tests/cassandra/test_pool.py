@@ -73,7 +73,7 @@ class TestCodes:
         )
         exact = vectors.astype(np.float64) @ asked.astype(np.float64)
         assert (np.abs(estimated - exact) <= loss).all()
-        assert {len(code) for code in packed} == {8 + dimension + (dimension + 1) // 2}
+        assert {len(code) for code in packed} == {4 + dimension + (dimension + 1) // 2}
         assert loss.max() < 0.01
 
     @pytest.mark.parametrize("dimension", [256, 1537, 4096])
@@ -83,8 +83,8 @@ class TestCodes:
         packed = np.stack([np.frombuffer(code, np.uint8) for code in codes.encode_vectors(same)])
         estimated, loss = codes.estimate_similarities(packed, same[0])
         assert len(estimated) == len(same)
-        assert (np.abs(estimated - 1) <= loss).all()
-        assert loss.max() < 2e-5
+        assert (np.abs(estimated - 1) <= 2e-5).all()
+        assert (loss > 2e-5).all()
 
     def test_what_is_no_code_or_says_two_things_tells_nothing(self) -> None:
         vectors = normalize_vectors(np.eye(4))

@@ -4,11 +4,11 @@ A collection is its length followed by its elements, a tuple is its parts. Each 
 its size in bytes, -1 for null. All numbers are 32-bit big-endian integers. Parsing and packing this here is
 several times faster than the driver.
 
-A code of a vector has 12 bits per component, with a bound on the error of a similarity: ``v ≈ scale · units``
-with integer units from -2,047 to 2,047. By the Cauchy-Schwarz inequality, the error of the similarity to a
-unit vector is at most the length of ``v - scale · units``, which is stored in the code. A reader finds the
-exact best documents if it reads the full vectors of all documents that may be among the best within this
-bound. A code has the high 8 bits of all components, then the low 4 bits, two components per byte.
+A code of a vector has 12 bits per component: ``v ≈ scale · units`` with integer units from -2,047 to 2,047.
+By the Cauchy-Schwarz inequality, the error of the similarity to a unit vector is at most the length of
+``v - scale · units``, and no component of that is longer than half of the scale. A reader finds the exact
+best documents if it reads the full vectors of all documents that may be among the best within this bound. A
+code has the scale, the high 8 bits of all components, then the low 4 bits, two components per byte.
 
 A row of members or words has a set of blobs, one for each recorded state of the document. A write adds its
 state to a row, then writes the document, then removes the other states. So a row always has the current state
@@ -29,6 +29,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from math import sqrt
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
@@ -55,13 +56,12 @@ SIZE: Final = struct.Struct(">i")
 SINGLE_STATE_OFFSET: Final = 2 * SIZE.size
 """Bytes before the state in a set of one: the number of elements, and the size of the element."""
 LONG: Final = struct.Struct(">q")
-_CODE_HEAD: Final = np.dtype([("scale", "<f4"), ("loss", "<f4")])
+_SCALE: Final = np.dtype("<f4")
 _MAX_UNIT: Final = np.float32(2047)
 _ROUNDING_ERROR: Final = np.float32(1e-5)
 """Upper limit of the rounding errors of float32 sums."""
 _VECTORS_PER_BLOCK: Final = 512
 """Vectors whose products are computed together, so that they fit into the processor's cache."""
-_UNKNOWN_HEAD: Final = np.array([(0, 2)], _CODE_HEAD).tobytes()
 _CodeBytes = npt.NDArray[np.uint8]
 PackedRow = TypeVar("PackedRow", bound=Sequence[bytes | None])
 
@@ -102,17 +102,13 @@ def split_sized(packed: bytes, at: int = 0) -> list[bytes]:
 
 
 def encode_vectors(vectors: Floats) -> list[bytes]:
-    """Encode unit vectors (n, d) as codes of 8 + 1.5 d bytes each."""
+    """Encode unit vectors (n, d) as codes of 4 + 1.5 d bytes each."""
     dimension = vectors.shape[1]
     scale = np.abs(vectors).max(axis=1, initial=0) / _MAX_UNIT
     units = np.rint(vectors / np.where(scale > 0, scale, 1)[:, None]).astype(np.int16)
-    lost = vectors.astype(np.float64) - units * scale[:, None].astype(np.float64)
-    heads = np.zeros(len(vectors), _CODE_HEAD)
-    heads["scale"] = scale
-    heads["loss"] = np.sqrt((lost**2).sum(axis=1)) + _ROUNDING_ERROR
     low = np.pad((units & 15).astype(np.uint8), ((0, 0), (0, dimension % 2)))
     parts = (
-        heads.view(np.uint8).reshape(-1, _CODE_HEAD.itemsize),
+        scale.astype(_SCALE)[:, None].view(np.uint8),
         (units >> 4).astype(np.int8).view(np.uint8),
         low[:, 0::2] | low[:, 1::2] << 4,
     )
@@ -121,12 +117,7 @@ def encode_vectors(vectors: Floats) -> list[bytes]:
 
 def compute_code_width(dimension: int) -> int:
     """Return the number of bytes of a code."""
-    return _CODE_HEAD.itemsize + dimension + (dimension + 1) // 2
-
-
-def make_unknown_code(dimension: int) -> bytes:
-    """Return a code without information, whose error bound covers every possible similarity."""
-    return _UNKNOWN_HEAD.ljust(compute_code_width(dimension), b"\0")
+    return _SCALE.itemsize + dimension + (dimension + 1) // 2
 
 
 def estimate_similarities(codes: _CodeBytes, vector: Floats) -> tuple[Floats, Floats]:
@@ -138,8 +129,8 @@ def estimate_similarities(codes: _CodeBytes, vector: Floats) -> tuple[Floats, Fl
         codes: (n, width of a code) bytes.
         vector: (d,).
     """
-    heads = np.ascontiguousarray(codes[:, : _CODE_HEAD.itemsize]).view(_CODE_HEAD)[:, 0]
-    body, dimension = codes[:, _CODE_HEAD.itemsize :], len(vector)
+    scale = np.ascontiguousarray(codes[:, : _SCALE.itemsize]).view(_SCALE)[:, 0]
+    body, dimension = codes[:, _SCALE.itemsize :], len(vector)
     products = np.empty(len(codes), np.float32)
     for at in range(0, len(codes), _VECTORS_PER_BLOCK):
         block = body[at : at + _VECTORS_PER_BLOCK]
@@ -148,7 +139,7 @@ def estimate_similarities(codes: _CodeBytes, vector: Floats) -> tuple[Floats, Fl
         units[:, 0::2] += low & 15
         units[:, 1::2] += low[:, : dimension // 2] >> 4
         products[at : at + _VECTORS_PER_BLOCK] = np.einsum("ij,j->i", units, vector)
-    return heads["scale"] * products, heads["loss"].copy()
+    return scale * products, scale * np.float32(sqrt(dimension) / 2) + _ROUNDING_ERROR
 
 
 def split_rows(

@@ -96,7 +96,7 @@ class PlanDocuments:
 
     def keep(self, row: DocumentVersion) -> int:
         """Store a row unless the document was read before, and return the document's ref."""
-        ref = int(self.refs([row.id])[0])
+        ref = self._refs[row.id] if row.id in self._refs else int(self.refs([row.id])[0])
         self.rows.setdefault(ref, row)
         return ref
 
