@@ -28,7 +28,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import sqrt
 from operator import itemgetter
 from typing import Any, Final, TypeVar
@@ -43,6 +43,7 @@ from linkstore.core.documents import collect_weights
 from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import Side
+from linkstore.engines.bookkeeping import serialize_record
 from linkstore.engines.cassandra.statements import Row, Statement
 from linkstore.engines.contract import Record
 from linkstore.errors import DocumentError, StoreFormatError
@@ -63,7 +64,7 @@ _ROUNDING_ERROR: Final = np.float32(1e-5)
 _VECTORS_PER_BLOCK: Final = 512
 """Vectors whose products are computed together, so that they fit into the processor's cache."""
 _CodeBytes = npt.NDArray[np.uint8]
-PackedRow = TypeVar("PackedRow", bound=Sequence[bytes | None])
+PackedRow = TypeVar("PackedRow", bound=Sequence[bytes])
 
 
 def pack_vector(vector: Floats) -> bytes:
@@ -156,7 +157,7 @@ def split_rows(
         counts: Numbers of rows that a batch may have, descending. A row that fits no such batch is alone.
         most: The most bytes in a batch.
     """
-    sizes = (ROW_BYTES + sum([len(value) for value in row if value]) for row in rows)
+    sizes = (ROW_BYTES + sum(map(len, row)) for row in rows)
     ends = list(accumulate(sizes, initial=0))
     start = 0
     while start < len(rows):
@@ -170,9 +171,7 @@ def split_rows(
         start += count
 
 
-def pack_batch(
-    text: str, at: int, rows: Iterable[Iterable[bytes | None]], routing: bytes | None
-) -> Statement:
+def pack_batch(text: str, at: int, rows: Iterable[Iterable[bytes]], routing: bytes | None) -> Statement:
     """Return the statement of a batch whose values are packed.
 
     Args:
@@ -181,7 +180,7 @@ def pack_batch(
         rows: The values of each row.
         routing: The routing key.
     """
-    values = [LONG.pack(at), *(value for row in rows for value in row)]
+    values = [LONG.pack(at), *chain.from_iterable(rows)]
     return Statement(cql=text, values=values, packed=True, level="write", routing=routing)
 
 
@@ -273,24 +272,16 @@ class DocumentVersion:
                 f"document {record.id[:60]!r}… cannot be stored: its id has {len(record.id.encode()):,}"
                 f" bytes, and in Cassandra it may have {LONGEST_ID:,} at most"
             )
-        try:
-            text = record.text.encode()
-            fields = dict(record.metadata)
-            links = orjson.dumps(fields.pop(LINKS_KEY)).decode() if LINKS_KEY in fields else ""
-            attributes = orjson.dumps(fields)
-        except (TypeError, ValueError) as error:
-            raise DocumentError(
-                f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
-            ) from error
+        text, attributes, links = serialize_record(record)
         digest = xxhash.xxh3_128(text)
         digest.update(b"\0%d\0" % len(text) + attributes)
         digest.update(record.vector.data)
         parsed = dump_links(record.links)
         stored = orjson.loads(attributes)  # as it will be read; members of enumerations become strings
         whole = hash_text(record.text) + digest.digest()
-        return cls(record.id, record.text, stored, links, parsed, whole, record.vector)
+        return cls(record.id, record.text, stored, links.decode(), parsed, whole, record.vector)
 
-    def pack(self, born: int) -> tuple[tuple[bytes | None, ...], bytes | None]:
+    def pack(self, born: int) -> tuple[tuple[bytes, ...], bytes | None]:
         """Return its columns as :func:`.statements.write_documents` has them, and its text if that is long.
 
         Args:
@@ -319,7 +310,7 @@ class DocumentVersion:
             DocumentError: If it takes more bytes than the limit. The message names the document.
         """
         columns, text = self.pack(0)
-        size = sum(len(column or b"") for column in (*columns, text))
+        size = sum(map(len, (*columns, text or b"")))
         if size > limit:
             raise DocumentError(
                 f"document {self.id[:60]!r} takes {size:,} bytes in Cassandra, and {limit:,} are allowed"

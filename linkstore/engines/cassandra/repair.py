@@ -32,12 +32,11 @@ from linkstore.engines.cassandra.derived import LIST, DerivedRows, RowKey, Rows
 from linkstore.engines.cassandra.listing import mark_list
 from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, split_tokens
 from linkstore.engines.cassandra.statements import DerivedTable, Requests, Row, Statement, run_writes, send
-from linkstore.engines.contract import Finding, StoredLinks
+from linkstore.engines.contract import Finding, StoredLinks, make_findings
 
 CONCURRENT_READS: Final = 8
 """Ranges of tokens that are read concurrently."""
 _RANGES: Final = 64
-_MAX_EXAMPLES: Final = 5
 _PARTIAL: Final = (
     "documents that lack a column or their text, or whose metadata are not JSON, and so are not found; add"
     " them again, or delete them"
@@ -113,8 +112,7 @@ class Differences:
         problems = _PROBLEMS["word" in table.clustering]
         of_each: tuple[Iterable[RowKey], ...] = (self.strays, self.missing, self.mixed)
         for (text, show), keys in zip(problems, of_each, strict=True):
-            if shown := sorted(set(map(show, keys))):
-                yield Finding(problem=text, count=len(shown), examples=tuple(shown[:_MAX_EXAMPLES]))
+            yield from make_findings(text, sorted(set(map(show, keys))))
 
     def mend(self, derived: DerivedRows, table: DerivedTable, now: int) -> EngineOperation[None]:
         """Delete surplus rows, and write missing ones.
@@ -180,10 +178,7 @@ class RowInspection:
                 yield from differences.mend(self._derived, table, mend_at)
         if mend_at is not None:
             yield from mark_list(mend_at)
-        if self._partial:
-            examples = tuple(sorted(self._partial)[:_MAX_EXAMPLES])
-            findings.append(Finding(problem=_PARTIAL, count=len(self._partial), examples=examples))
-        return findings
+        return findings + make_findings(_PARTIAL, sorted(self._partial))
 
     def _compare(
         self, number: int, table: DerivedTable, sums: defaultdict[str, int]

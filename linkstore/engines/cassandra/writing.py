@@ -136,7 +136,7 @@ def make_document_writes(
     """
     expiry = codec.SIZE.pack(lifetime)
     for share, _ in fetcher.placement.by_replica({(version.id.encode(),): version for version in versions}):
-        rows: list[tuple[bytes | None, ...]] = []
+        rows: list[tuple[bytes, ...]] = []
         for version in share:
             stored = before.get(version.id)
             columns, text = version.pack(stored.born if stored else at)
