@@ -343,6 +343,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "linkstore.engines.cassandra.tables": ("SCHEMA_VERSION",),
     "linkstore.engines.cassandra.writing": (
+        "DOCUMENT_BATCH_SIZES",
         "Clock",
         "make_document_writes",
     ),

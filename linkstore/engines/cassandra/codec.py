@@ -143,19 +143,15 @@ def estimate_similarities(codes: _CodeBytes, vector: Floats) -> tuple[Floats, Fl
     return scale * products, scale * np.float32(sqrt(dimension) / 2) + _ROUNDING_ERROR
 
 
-def split_rows(
-    rows: Sequence[PackedRow], counts: Sequence[int], most: int = BATCH_BYTES
-) -> Iterator[Sequence[PackedRow]]:
+def split_rows(rows: Sequence[PackedRow], counts: Sequence[int]) -> Iterator[Sequence[PackedRow]]:
     """Split rows into batches, limited by number of rows and by bytes.
 
     The number of rows of a batch is one of a few, because each needs a prepared statement. The server warns
-    about a batch with more than ten partitions or 5 KiB. A batch within one partition is a single write, and
-    may have any number of rows.
+    about a batch with more than ten partitions or 5 KiB.
 
     Args:
         rows: The values of each row, packed. Their order is kept.
         counts: Numbers of rows that a batch may have, descending. A row that fits no such batch is alone.
-        most: The most bytes in a batch.
     """
     sizes = (ROW_BYTES + sum(map(len, row)) for row in rows)
     ends = list(accumulate(sizes, initial=0))
@@ -164,7 +160,7 @@ def split_rows(
         fitting = (
             count
             for count in counts
-            if start + count < len(ends) and ends[start + count] - ends[start] <= most
+            if start + count < len(ends) and ends[start + count] - ends[start] <= BATCH_BYTES
         )
         count = next(fitting, 1)
         yield rows[start : start + count]

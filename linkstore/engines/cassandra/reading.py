@@ -154,7 +154,7 @@ def split_tokens(ranges: int) -> list[int]:
 
 
 def split_by_weight(
-    items: Iterable[T], weigh: Callable[[T], int], heaviest: int, most: int
+    items: Iterable[T], weigh: Callable[[T], float], heaviest: int, most: int
 ) -> Iterator[list[T]]:
     """Split items, in their order, into parts of limited weight and number.
 
@@ -165,7 +165,7 @@ def split_by_weight(
         most: The most items of a part.
     """
     part: list[T] = []
-    weight = 0
+    weight = 0.0
     for item in items:
         weight += weigh(item)
         if part and (weight > heaviest or len(part) == most):
