@@ -228,7 +228,7 @@ class DerivedRows:
 
 
 def _weigh(row: tuple[bytes, ...]) -> float:
-    """Return the bytes that the server counts for a row; more if so many fit in a batch that it is padded."""
+    """Return the bytes of a row as the server counts them; more if a batch of such rows is padded."""
     size = codec.ROW_BYTES + sum(map(len, row))
     return size if size > codec.BATCH_BYTES / _EXACT else _PADDING * size
 
