@@ -87,7 +87,7 @@ class CommunityGraph(Peer):
         return [
             Document(
                 id=str(n),
-                page_content=f"doc {n}",
+                page_content=self.data.text(n),
                 metadata={
                     "links": {
                         Link(kind=link.kind, direction=link.direction, tag=link.tag)
@@ -125,6 +125,8 @@ class GraphRetriever(Peer):
 
         data = {"keywords": self.data.keywords, "targets": self.data.targets}
         documents = [document(n, data) for n in numbers]
+        for n, made in zip(numbers, documents, strict=True):
+            made.page_content = self.data.text(n)
         return list(ShreddingTransformer().transform_documents(documents))
 
     def found(self, how: str, question: str) -> list[Document]:

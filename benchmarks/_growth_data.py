@@ -25,12 +25,14 @@ class GrowthData:
         keywords: (n, 5) from a vocabulary of n / 5 (at least 2,000), the r-th with weight 1 / (r + 50).
         targets: (n, 3) the documents each one links to.
         questions: (200, 256) unit vectors around the same centres.
+        words: How many words a text has beside its number, the r-th of 50,000 with weight 1 / (r + 20).
     """
 
     vectors: Floats
     keywords: Ints
     targets: Ints
     questions: Floats
+    words: int = 0
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -48,10 +50,16 @@ class GrowthData:
             yield Link.outgoing(kind="hyperlink", tag=f"u{target}")
         yield Link.incoming(kind="hyperlink", tag=f"u{n}")
 
+    def text(self, n: int) -> str:
+        """The text of document ``n``."""
+        drawn = np.random.default_rng(n).random(self.words)
+        ranks = 20 * (50_020 / 20) ** drawn - 20
+        return " ".join([f"doc {n}", *(f"w{int(rank)}" for rank in ranks)])
+
     def document(self, n: int) -> Document:
         """Document ``n``."""
         links = [link.to_dict() for link in self.links(n)]
-        return Document(id=str(n), page_content=f"doc {n}", metadata={"links": links})
+        return Document(id=str(n), page_content=self.text(n), metadata={"links": links})
 
 
 def make(n: int, seed: int = 11) -> GrowthData:
@@ -88,7 +96,7 @@ class GivenVectors(Embeddings):
 
     def embed_array(self, texts: Sequence[str]) -> Floats:
         """(n, 256) vectors of documents."""
-        return self._data.vectors[[int(text.removeprefix("doc ")) for text in texts]]
+        return self._data.vectors[[int(text.split()[1]) for text in texts]]
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """The same as lists."""

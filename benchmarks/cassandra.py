@@ -4,7 +4,8 @@ Run: ``python benchmarks/cassandra.py --sizes 10000,100000``; it starts a server
 Maven are needed). All tables are on that server and contain the documents of growth.py; the stores take turns
 in adding batches and answering questions. Bare inserts write the rows of documents and members of every
 fourth batch with one prepared statement each, through the same driver with the same concurrency, and read
-nothing. Words are not indexed, because the peers do not do so; cassandra_words.py measures the cost of that.
+nothing. Words are not indexed, because the peers do not do so. With ``--words 110`` texts have so many words,
+and a second store of linkstore indexes them, as it does by default.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from linkstore import LinkStore
 from linkstore.engines.cassandra import codec as codes
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.backend import CassandraBackend
-from linkstore.engines.cassandra.codec import DocumentVersion, make_link_set, pack_links
+from linkstore.engines.cassandra.codec import DocumentVersion, dump_links
 from linkstore.engines.cassandra.derived import derive_members
 from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.settings import CassandraSettings
@@ -160,18 +161,19 @@ class Counting(Executor):
 class Ours:
     """linkstore, and how long it takes."""
 
-    def __init__(self, session: Any, data: GrowthData) -> None:
+    def __init__(self, session: Any, data: GrowthData, *, lexical: bool = False) -> None:
         self.data = data
         self.meter = Meter(session)
+        table = f"linkstore{'_words' if lexical else ''}_{len(data)}"
         self.store = LinkStore.cassandra(
             GivenVectors(data),
             session=session,
             keyspace=KEYSPACE,
-            table=f"linkstore_{len(data)}",
-            settings=SETTINGS,
+            table=table,
+            settings=replace(SETTINGS, lexical=lexical),
         )
         self.backend: Any = self.store.backend
-        tables = cql.Tables(KEYSPACE, f"linkstore_{len(data)}")
+        tables = cql.Tables(KEYSPACE, table)
         self.backend._executor = Counting(session, self.meter, tables)
         self._plain = (
             "SELECT id, body, attributes, links, vector FROM $documents ORDER BY vector ANN OF ? LIMIT ?"
@@ -214,12 +216,12 @@ class Bare:
         at = time.time_ns() // 1000
         packed = codes.encode_vectors(self.data.vectors[list(numbers)])
         for n, code in zip(numbers, packed, strict=True):
-            links, name = make_link_set(self.data.links(n)), str(n)
+            links, name = dump_links(self.data.links(n)), str(n)
             attributes = str(self.data.document(n).metadata)
-            columns = name, f"doc {n}", attributes, {}, ("", links), bytes(24), self.data.vectors[n]
+            columns = name, f"doc {n}", attributes, set(), links, "", bytes(24), self.data.vectors[n]
             values = (at, *columns, 0, at, 0)
             yield Statement(cql=document, values=values, level="write")
-            version = DocumentVersion(name, "", {}, pack_links(b"", links), b"", self.data.vectors[n])
+            version = DocumentVersion(name, "", {}, "", links, b"", self.data.vectors[n])
             for key, state in derive_members(version, code, 1).items():
                 values = (at, 0, {state}, *key)
                 yield Statement(cql=member, values=values, level="write")
@@ -231,7 +233,7 @@ def main() -> None:
     with Server(heap="8G", settings=SERVER) as server, ExitStack() as sessions:
         create_keyspace(sessions.enter_context(server.connect()), KEYSPACE)
         for size in map(int, options.sizes.split(",")):
-            data = make(size)
+            data = replace(make(size), words=options.words)
             ours, bare = (kind(sessions.enter_context(server.connect()), data) for kind in (Ours, Bare))
             peers = [
                 kind(sessions.enter_context(server.connect()), KEYSPACE, data)
@@ -239,8 +241,15 @@ def main() -> None:
                 if not options.alone
             ]
             adding = options.record and f"{options.record}-adding"
-            filled = _filled(server, ours, bare, peers)
+            stores: dict[str, Any] = {"linkstore": ours, "bare inserts": bare}
+            if options.words:
+                session = sessions.enter_context(server.connect())
+                stores["linkstore, words"] = Ours(session, data, lexical=True)
+            stores |= {peer.name: peer for peer in peers}
+            filled = _filled(server, stores, size, options.batch)
             report("Cassandra: adding documents", [filled], as_json=options.json, record_as=adding)
+            if not options.questions:
+                continue
             asked = _asked(ours, peers, options.questions)
             listed("Cassandra: asking", asked, as_json=options.json)
             asking = options.record and f"{options.record}-{size}"
@@ -251,21 +260,21 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--sizes", default="10000", help="numbers of documents, with commas")
     parser.add_argument("--questions", type=int, default=20, help="how many are asked")
+    parser.add_argument("--words", type=int, default=0, help="words of a text, which a further store indexes")
+    parser.add_argument("--batch", type=int, default=BATCH, help="documents that are added at a time")
     parser.add_argument("--alone", action="store_true", help="leave the peers out")
     parser.add_argument("--data", help="not needed: the documents are made here")
     add_output(parser)
     return parser.parse_args()
 
 
-def _filled(server: Server, ours: Ours, bare: Bare, peers: list[Peer]) -> Row:
+def _filled(server: Server, stores: dict[str, Any], size: int, at_once: int) -> Row:
     """Add all documents, a batch to one and then to the next."""
-    size = len(ours.data)
-    stores: dict[str, Any] = {"linkstore": ours, "bare inserts": bare, **{peer.name: peer for peer in peers}}
     seconds, added = dict.fromkeys(stores, 0.0), dict.fromkeys(stores, 0)
-    for number, start in enumerate(range(0, size, BATCH)):
-        batch = range(start, min(start + BATCH, size))
+    for number, start in enumerate(range(0, size, at_once)):
+        batch = range(start, min(start + at_once, size))
         for name, store in stores.items():
-            if store is not bare or number % BARE_EACH == 0:
+            if not isinstance(store, Bare) or number % BARE_EACH == 0:
                 seconds[name] += store.add(batch)
                 added[name] += len(batch)
         sys.stderr.write(f"\r{batch.stop:,} of {size:,} documents ")
@@ -274,10 +283,14 @@ def _filled(server: Server, ours: Ours, bare: Bare, peers: list[Peer]) -> Row:
     row: Row = {"documents": size}
     row |= {f"{name}, documents/s": rate for name, rate in rates.items()}
     row["linkstore / bare inserts"] = rates["linkstore"] / rates["bare inserts"]
-    if peers:
-        row["linkstore / faster peer"] = rates["linkstore"] / max(rates[peer.name] for peer in peers)
+    if peers := [rates[name] for name, store in stores.items() if isinstance(store, Peer)]:
+        row |= {
+            f"{name} / faster peer": rates[name] / max(peers)
+            for name, store in stores.items()
+            if isinstance(store, Ours)
+        }
     for name in stores:
-        table = f"{name.split()[0].replace('-', '_')}_{size}"
+        table = f"{name.replace(', ', '_').split()[0].replace('-', '_')}_{size}"
         row[f"{name}, bytes/document"] = _bytes_on_disk(server, table) / added[name]
     return row
 

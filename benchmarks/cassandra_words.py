@@ -34,8 +34,6 @@ from linkstore.core.plans import Lexical, LexicalMatches, Plan
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.codec import DocumentVersion
 from linkstore.engines.cassandra.derived import (
-    MIXED_BATCH_SIZES,
-    PARTITION_BATCH_SIZES,
     DerivedRows,
     compute_shard,
     compute_stamp,
@@ -195,13 +193,13 @@ def _by_partition(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[An
     loose: list[tuple[Any, ...]] = []
     for _, group in groupby(rows, lambda row: row[0]):
         of, start = list(group), 0
-        for size in PARTITION_BATCH_SIZES:
+        for size in (128, 64, 32, 16, 8):
             while start + size <= len(of):
                 yield of[start : start + size]
                 start += size
         loose += of[start:]
-    for start in range(0, len(loose), MIXED_BATCH_SIZES[0]):
-        yield loose[start : start + MIXED_BATCH_SIZES[0]]
+    for start in range(0, len(loose), 9):
+        yield loose[start : start + 9]
 
 
 def main() -> None:

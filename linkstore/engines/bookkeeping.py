@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Final
 
 import numpy as np
+import orjson
 
 from linkstore.core.arrays import Bools, Ints, is_member, match_equal
-from linkstore.core.links import Link
+from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import EngineOperation
 from linkstore.core.vocabulary import Vocabulary, collect_names
 from linkstore.engines.contract import (
-    Finding,
     LinkedPage,
     PageEntry,
     Record,
@@ -25,8 +25,9 @@ from linkstore.engines.contract import (
     StorageEngine,
     StoredLinks,
     Survey,
+    make_findings,
 )
-from linkstore.errors import StoreFormatError
+from linkstore.errors import DocumentError, StoreFormatError
 
 MAX_CACHED_NAMES: Final = 10_000
 """How many names a client caches."""
@@ -36,7 +37,6 @@ _NAME_PREFIXES: Final[Mapping[str, str]] = {
     "fields": "field ",
     "link_fields": "link field ",
 }
-_MAX_NAME_EXAMPLES: Final = 3
 
 
 class Backend(StorageEngine):
@@ -147,13 +147,10 @@ class Backend(StorageEngine):
                 raise
             missing = Vocabulary()
         names = list(list_name_notes(missing))
-        if names:
-            if repair:  # also those that this client has cached, and that are lost
-                yield from self.add_notes(names)
-            problem = "names of link kinds and metadata fields that are not recorded"
-            examples = tuple(names[:_MAX_NAME_EXAMPLES])
-            findings = [*findings, Finding(problem=problem, count=len(names), examples=examples)]
-        return Report(findings=tuple(findings))
+        if names and repair:  # also those that this client has cached, and that are lost
+            yield from self.add_notes(names)
+        problem = "names of link kinds and metadata fields that are not recorded"
+        return Report(findings=(*findings, *make_findings(problem, names)))
 
 
 def collect_record_names(records: Iterable[Record]) -> Vocabulary:
@@ -164,6 +161,22 @@ def collect_record_names(records: Iterable[Record]) -> Vocabulary:
         fields.update(record.metadata)
         links += record.links
     return collect_names(fields, links)
+
+
+def serialize_record(record: Record) -> tuple[bytes, bytes, bytes]:
+    """Return the text of a record, its metadata without links and its links, empty if it has none, as stored.
+
+    Raises:
+        DocumentError: If the metadata are not JSON. The message names the document.
+    """
+    metadata = dict(record.metadata)
+    try:
+        links = orjson.dumps(metadata.pop(LINKS_KEY)) if LINKS_KEY in metadata else b""
+        return record.text.encode(), orjson.dumps(metadata), links
+    except (TypeError, ValueError) as error:
+        raise DocumentError(
+            f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
+        ) from error
 
 
 def list_name_notes(names: Vocabulary) -> Iterator[str]:

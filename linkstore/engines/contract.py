@@ -184,6 +184,15 @@ class Finding:
     examples: tuple[str, ...] = ()
 
 
+_MAX_EXAMPLES: Final = 5
+
+
+def make_findings(problem: str, places: Sequence[str]) -> list[Finding]:
+    """Return the finding of a problem in these places, with the first as examples; none without places."""
+    examples = tuple(places[:_MAX_EXAMPLES])
+    return [Finding(problem=problem, count=len(places), examples=examples)] if places else []
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The findings of ``verify`` or ``repair``; a store without findings is sound."""

@@ -189,8 +189,8 @@ def place(cassandra_session):
 @pytest.fixture
 def clients(place, monkeypatch):
     """One that is stopped and one that is not; every row that is written is a statement of its own."""
-    monkeypatch.setattr(derived, "MIXED_BATCH_SIZES", (1,))
-    monkeypatch.setattr(derived, "PARTITION_BATCH_SIZES", (1,))
+    monkeypatch.setattr(derived, "BATCH_SIZES", (1,))
+    monkeypatch.setattr(derived, "BATCH_PARTITIONS", 1)
     monkeypatch.setattr(repair, "_RANGES", 4)  # which is enough for so few rows, and read again and again
     empty(*place)
     settings = CassandraSettings(settle=1e-6)

@@ -21,6 +21,7 @@ from cassandra_executors import Counting
 from cassandra_tables import new_name, own_keyspace
 from conformance.probe import CLAIM, QUERY_VECTOR, make_record
 from internals import (
+    DOCUMENT_BATCH_SIZES,
     EVERYTHING,
     POSTING_HEAD,
     WORD_ROWS,
@@ -217,9 +218,9 @@ class TestRows:
 
     def test_batches_hold_all_rows_once(self):
         rows = [(b"%d" % n, b"x" * (n % 7) * 300) for n in range(200)]
-        parts = list(split_rows(rows, derived.MIXED_BATCH_SIZES))
+        parts = list(split_rows(rows, DOCUMENT_BATCH_SIZES))
         assert [row for part in parts for row in part] == rows
-        assert {len(part) for part in parts} <= set(derived.MIXED_BATCH_SIZES)
+        assert {len(part) for part in parts} <= set(DOCUMENT_BATCH_SIZES)
         assert all(
             len(part) == 1 or sum(len(value) for row in part for value in row) < 5_120 for part in parts
         )
@@ -228,14 +229,32 @@ class TestRows:
         rows = {(1, 0, f"w{n}", b"", "a" * (30_000 * (n % 50 == 0) + 1)): b"" for n in range(333)}
         rows |= {(n, 0, "w", b"", "a"): b"" for n in range(2, 9)}
         made = list(DerivedRows(OneNode(), 1, lexical=True).write(WORD_ROWS, rows.items(), 7))
-        counts = [one.cql.count("UPDATE") for one in made]
-        assert sum(counts) == len(rows)
-        assert counts[:3] == [128, 128, 64]
-        assert set(counts) <= {*derived.MIXED_BATCH_SIZES, *derived.PARTITION_BATCH_SIZES}
+        assert sorted(one.cql.count("UPDATE") for one in made) == [7, 96, 128, 128]
         sent = {tuple(one.values[at + 2 : at + 7]) for one in made for at in range(1, len(one.values), 7)}
         assert len(sent) == len(rows)
         for one in made:
             assert sum(map(len, one.values)) < derived.PARTITION_BATCH_BYTES
+
+    @pytest.mark.parametrize("size", [1, 50, 400, 900, 5_000])
+    def test_a_batch_of_several_partitions_is_one_that_the_server_accepts(self, size):
+        """It has at most ten partitions and 5 KiB, also with the row that is repeated."""
+        random = np.random.default_rng(size)
+        rows = {
+            (int(shard), 0, f"w{n}", b"", "a" * size): b"s" * 16
+            for n, shard in enumerate(random.zipf(1.3, 600) % 256)
+        }
+        made = list(DerivedRows(OneNode(), 1, lexical=True).write(WORD_ROWS, rows.items(), 7))
+        assert len(made) < len(rows) / min(5, 1 + 900 // size)
+        sent = set()
+        for one in made:
+            parts = [tuple(one.values[at : at + 7]) for at in range(1, len(one.values), 7)]
+            assert len(parts) in derived.BATCH_SIZES
+            shards = {part[2] for part in parts}
+            if len(shards) > 1:
+                assert len(shards) < 10
+                assert sum(56 + sum(map(len, part)) for part in parts) < 5_120
+            sent.update(part[2:] for part in parts)
+        assert len(sent) == len(rows)
 
 
 class OneNode:

@@ -75,7 +75,7 @@ def relinks_all_that_it_read() -> Patches:
     """Links of other kinds are written as they were read, so what others made of them meanwhile is lost."""
 
     def plan(before, kinds, links):
-        known = parse_links({LINKS_KEY: orjson.loads(before.links_json or "[]")}, before.id)
+        known = parse_links({LINKS_KEY: orjson.loads(before.written_links or "[]")}, before.id)
         others = [link for link in known if link.kind not in kinds]
         return _plan(before, {*kinds, *(link.kind for link in others)}, [*links, *others])
 

@@ -276,13 +276,10 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.engines.cassandra.backend": ("CassandraBackend",),
     "linkstore.engines.cassandra.codec": (
         "DocumentVersion",
-        "extract_links_json",
+        "dump_links",
         "hash_text",
-        "make_link_set",
-        "pack_links",
         "select_searchable",
         "split_rows",
-        "unpack_links",
         "unpack_vector",
     ),
     "linkstore.engines.cassandra.derived": (
@@ -346,6 +343,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "linkstore.engines.cassandra.tables": ("SCHEMA_VERSION",),
     "linkstore.engines.cassandra.writing": (
+        "DOCUMENT_BATCH_SIZES",
         "Clock",
         "make_document_writes",
     ),

@@ -43,6 +43,7 @@ from linkstore.engines.contract import (
     WriteBatch,
     WriteCounts,
     check_dimension,
+    make_findings,
 )
 from linkstore.errors import CapabilityError, StoreClosedError
 
@@ -233,12 +234,10 @@ class CassandraBackend(Backend):
         if not (yield from self._is_claimed()):
             return []
         missing = yield from tables.find_missing_tables(self._tables, self._derived.tables)
-        findings: list[Finding] = []
+        findings = make_findings("tables derived from the documents that do not exist", missing)
+        if missing and not repair:
+            return findings
         if missing:
-            problem = "tables derived from the documents that do not exist"
-            findings.append(Finding(problem=problem, count=len(missing), examples=tuple(missing)))
-            if not repair:
-                return findings
             yield from tables.create_derived_tables(lexical=self._derived.lexical)
         horizon = self._clock.now() - round(self._settings.settle * 1e6)
         inspection = RowInspection(self._fetcher, self._derived, horizon)

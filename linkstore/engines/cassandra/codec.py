@@ -4,11 +4,11 @@ A collection is its length followed by its elements, a tuple is its parts. Each 
 its size in bytes, -1 for null. All numbers are 32-bit big-endian integers. Parsing and packing this here is
 several times faster than the driver.
 
-A code of a vector has 12 bits per component, with a bound on the error of a similarity: ``v ≈ scale · units``
-with integer units from -2,047 to 2,047. By the Cauchy-Schwarz inequality, the error of the similarity to a
-unit vector is at most the length of ``v - scale · units``, which is stored in the code. A reader finds the
-exact best documents if it reads the full vectors of all documents that may be among the best within this
-bound. A code has the high 8 bits of all components, then the low 4 bits, two components per byte.
+A code of a vector has 12 bits per component: ``v ≈ scale · units`` with integer units from -2,047 to 2,047.
+By the Cauchy-Schwarz inequality, the error of the similarity to a unit vector is at most the length of
+``v - scale · units``, and no component of that is longer than half of the scale. A reader finds the exact
+best documents if it reads the full vectors of all documents that may be among the best within this bound. A
+code has the scale, the high 8 bits of all components, then the low 4 bits, two components per byte.
 
 A row of members or words has a set of blobs, one for each recorded state of the document. A write adds its
 state to a row, then writes the document, then removes the other states. So a row always has the current state
@@ -18,9 +18,9 @@ A text of more than :data:`LONGEST_INLINE` bytes is not in the row of its docume
 Both rows are written at once. The digest of a document begins with a hash of its text, which tells whether a
 text that is read afterwards is still that of the document.
 
-The links of a document are one column: a tuple of their JSON, as in the metadata, and the set of the parsed
-links. Both always come from the same write. Links that were replaced since are in another column, which has a
-cell for each kind; :func:`merge_replaced_links` puts both together.
+The links of a document are two columns, both JSON: as they are in the metadata, and as they were parsed.
+Links that were replaced since are in a third one, which has a cell for each kind;
+:func:`merge_replaced_links` puts them together.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import accumulate, chain
+from math import sqrt
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
@@ -43,6 +43,7 @@ from linkstore.core.documents import collect_weights
 from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.plans import Side
+from linkstore.engines.bookkeeping import serialize_record
 from linkstore.engines.cassandra.statements import Row, Statement
 from linkstore.engines.contract import Record
 from linkstore.errors import DocumentError, StoreFormatError
@@ -56,15 +57,14 @@ SIZE: Final = struct.Struct(">i")
 SINGLE_STATE_OFFSET: Final = 2 * SIZE.size
 """Bytes before the state in a set of one: the number of elements, and the size of the element."""
 LONG: Final = struct.Struct(">q")
-_CODE_HEAD: Final = np.dtype([("scale", "<f4"), ("loss", "<f4")])
+_SCALE: Final = np.dtype("<f4")
 _MAX_UNIT: Final = np.float32(2047)
 _ROUNDING_ERROR: Final = np.float32(1e-5)
 """Upper limit of the rounding errors of float32 sums."""
 _VECTORS_PER_BLOCK: Final = 512
 """Vectors whose products are computed together, so that they fit into the processor's cache."""
-_UNKNOWN_HEAD: Final = np.array([(0, 2)], _CODE_HEAD).tobytes()
 _CodeBytes = npt.NDArray[np.uint8]
-PackedRow = TypeVar("PackedRow", bound=Sequence[bytes | None])
+PackedRow = TypeVar("PackedRow", bound=Sequence[bytes])
 
 
 def pack_vector(vector: Floats) -> bytes:
@@ -87,11 +87,6 @@ def unpack_set(packed: bytes | None) -> list[bytes]:
     return split_sized(packed, SIZE.size) if packed else []
 
 
-def pack_map(entries: Mapping[str, str]) -> bytes:
-    """Pack a map of texts."""
-    return SIZE.pack(len(entries)) + join_sized(part.encode() for part in chain(*entries.items()))
-
-
 def join_sized(values: Iterable[bytes]) -> bytes:
     """Join values, each after its size."""
     return b"".join([SIZE.pack(len(value)) + value for value in values])
@@ -108,17 +103,13 @@ def split_sized(packed: bytes, at: int = 0) -> list[bytes]:
 
 
 def encode_vectors(vectors: Floats) -> list[bytes]:
-    """Encode unit vectors (n, d) as codes of 8 + 1.5 d bytes each."""
+    """Encode unit vectors (n, d) as codes of 4 + 1.5 d bytes each."""
     dimension = vectors.shape[1]
     scale = np.abs(vectors).max(axis=1, initial=0) / _MAX_UNIT
     units = np.rint(vectors / np.where(scale > 0, scale, 1)[:, None]).astype(np.int16)
-    lost = vectors.astype(np.float64) - units * scale[:, None].astype(np.float64)
-    heads = np.zeros(len(vectors), _CODE_HEAD)
-    heads["scale"] = scale
-    heads["loss"] = np.sqrt((lost**2).sum(axis=1)) + _ROUNDING_ERROR
     low = np.pad((units & 15).astype(np.uint8), ((0, 0), (0, dimension % 2)))
     parts = (
-        heads.view(np.uint8).reshape(-1, _CODE_HEAD.itemsize),
+        scale.astype(_SCALE)[:, None].view(np.uint8),
         (units >> 4).astype(np.int8).view(np.uint8),
         low[:, 0::2] | low[:, 1::2] << 4,
     )
@@ -127,12 +118,7 @@ def encode_vectors(vectors: Floats) -> list[bytes]:
 
 def compute_code_width(dimension: int) -> int:
     """Return the number of bytes of a code."""
-    return _CODE_HEAD.itemsize + dimension + (dimension + 1) // 2
-
-
-def make_unknown_code(dimension: int) -> bytes:
-    """Return a code without information, whose error bound covers every possible similarity."""
-    return _UNKNOWN_HEAD.ljust(compute_code_width(dimension), b"\0")
+    return _SCALE.itemsize + dimension + (dimension + 1) // 2
 
 
 def estimate_similarities(codes: _CodeBytes, vector: Floats) -> tuple[Floats, Floats]:
@@ -144,8 +130,8 @@ def estimate_similarities(codes: _CodeBytes, vector: Floats) -> tuple[Floats, Fl
         codes: (n, width of a code) bytes.
         vector: (d,).
     """
-    heads = np.ascontiguousarray(codes[:, : _CODE_HEAD.itemsize]).view(_CODE_HEAD)[:, 0]
-    body, dimension = codes[:, _CODE_HEAD.itemsize :], len(vector)
+    scale = np.ascontiguousarray(codes[:, : _SCALE.itemsize]).view(_SCALE)[:, 0]
+    body, dimension = codes[:, _SCALE.itemsize :], len(vector)
     products = np.empty(len(codes), np.float32)
     for at in range(0, len(codes), _VECTORS_PER_BLOCK):
         block = body[at : at + _VECTORS_PER_BLOCK]
@@ -154,40 +140,34 @@ def estimate_similarities(codes: _CodeBytes, vector: Floats) -> tuple[Floats, Fl
         units[:, 0::2] += low & 15
         units[:, 1::2] += low[:, : dimension // 2] >> 4
         products[at : at + _VECTORS_PER_BLOCK] = np.einsum("ij,j->i", units, vector)
-    return heads["scale"] * products, heads["loss"].copy()
+    return scale * products, scale * np.float32(sqrt(dimension) / 2) + _ROUNDING_ERROR
 
 
-def split_rows(
-    rows: Sequence[PackedRow], counts: Sequence[int], most: int = BATCH_BYTES
-) -> Iterator[Sequence[PackedRow]]:
+def split_rows(rows: Sequence[PackedRow], counts: Sequence[int]) -> Iterator[Sequence[PackedRow]]:
     """Split rows into batches, limited by number of rows and by bytes.
 
     The number of rows of a batch is one of a few, because each needs a prepared statement. The server warns
-    about a batch with more than ten partitions or 5 KiB. A batch within one partition is a single write, and
-    may have any number of rows.
+    about a batch with more than ten partitions or 5 KiB.
 
     Args:
         rows: The values of each row, packed. Their order is kept.
         counts: Numbers of rows that a batch may have, descending. A row that fits no such batch is alone.
-        most: The most bytes in a batch.
     """
-    sizes = (ROW_BYTES + sum([len(value) for value in row if value]) for row in rows)
+    sizes = (ROW_BYTES + sum(map(len, row)) for row in rows)
     ends = list(accumulate(sizes, initial=0))
     start = 0
     while start < len(rows):
         fitting = (
             count
             for count in counts
-            if start + count < len(ends) and ends[start + count] - ends[start] <= most
+            if start + count < len(ends) and ends[start + count] - ends[start] <= BATCH_BYTES
         )
         count = next(fitting, 1)
         yield rows[start : start + count]
         start += count
 
 
-def pack_batch(
-    text: str, at: int, rows: Iterable[Iterable[bytes | None]], routing: bytes | None
-) -> Statement:
+def pack_batch(text: str, at: int, rows: Iterable[Iterable[bytes]], routing: bytes | None) -> Statement:
     """Return the statement of a batch whose values are packed.
 
     Args:
@@ -201,7 +181,7 @@ def pack_batch(
 
 
 StoredLink = tuple[str, str, str, float]
-"""A link in the column of links: kind, tag, direction, weight."""
+"""A parsed link: kind, tag, direction, weight."""
 ReplacedLinks = Mapping[str, str]
 """The column of replaced links: for each kind, see :func:`make_replacement`."""
 LONGEST_KEY: Final = 65_535
@@ -215,18 +195,11 @@ TEXT_HASH_BYTES: Final = 8
 """The length of the hash of the text at the beginning of a digest."""
 LONGEST_TERM: Final = 512
 """Longer values (bytes of UTF-8) are not searchable; the server's index accepts at most 1,024 bytes."""
-_REQUIRED_COLUMNS: Final = 6
-_RELINKED: Final = 6
-_TIMES: Final = slice(10, 15)
+_REQUIRED_COLUMNS: Final = 7
+_RELINKED: Final = 7
+_TIMES: Final = slice(11, 16)
 """The places of write times in a row of :data:`.statements.VERSION`."""
-_WEIGHT: Final = struct.Struct(">f")
-_MAX_CACHED_LINKS: Final = 1 << 14
-"""How many different links are kept parsed, and packed."""
-_MAX_CACHED_BYTES: Final = 512
-"""Links of at most this many bytes are kept parsed, and those with a tag of as many letters packed."""
 _SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"out": ("out",), "in": ("in",), "bidir": ("out", "in")}
-_SIDES_OF_ENDS: Final = {join_sized((end.encode(),)) + SIZE.pack(_WEIGHT.size): _SIDES[end] for end in _SIDES}
-"""The sides by what is between the tag and the weight of a packed link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +210,8 @@ class DocumentVersion:
         id: Its id.
         text: Its content, empty if it was not read.
         fields: Its metadata without links, as read from JSON.
-        packed: The column of links, with the replaced ones.
+        written_links: Its links as JSON, as in its metadata, with the replaced ones; empty if it has none.
+        parsed_links: The same as :func:`dump_links` has them.
         digest: Hash of the text, then hash of text, metadata without links, and vector.
         vector: (d,) float32 of unit length.
         relinked: The links that were replaced since it was written.
@@ -250,7 +224,8 @@ class DocumentVersion:
     id: str
     text: str
     fields: Mapping[str, Any]
-    packed: bytes | None
+    written_links: str
+    parsed_links: str
     digest: bytes
     vector: Floats
     relinked: ReplacedLinks = field(default_factory=dict)
@@ -269,13 +244,13 @@ class DocumentVersion:
         Raises:
             StoreFormatError: If its replaced links are not JSON. The message names the document.
         """
-        id, text, attributes, links, digest, vector, relinked, size, *more = row
+        id, text, attributes, parsed, written, digest, vector, relinked, size, *more = row
         fields = parse_fields(attributes) if is_whole(row) else None
         if fields is None:
             return None
         relinked = dict(relinked or {})
-        packed = merge_replaced_links(id, links, relinked)
-        version = id, text, fields, packed, digest, unpack_vector(vector), relinked, size or 0
+        links = merge_replaced_links(id, written, parsed, relinked)
+        version = id, text, fields, *links, digest, unpack_vector(vector), relinked, size or 0
         if not more:
             return cls(*version)
         lifetime, born, *_ = more
@@ -293,24 +268,16 @@ class DocumentVersion:
                 f"document {record.id[:60]!r}… cannot be stored: its id has {len(record.id.encode()):,}"
                 f" bytes, and in Cassandra it may have {LONGEST_ID:,} at most"
             )
-        try:
-            text = record.text.encode()
-            fields = dict(record.metadata)
-            links = orjson.dumps(fields.pop(LINKS_KEY)) if LINKS_KEY in fields else b""
-            attributes = orjson.dumps(fields)
-        except (TypeError, ValueError) as error:
-            raise DocumentError(
-                f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
-            ) from error
+        text, attributes, links = serialize_record(record)
         digest = xxhash.xxh3_128(text)
         digest.update(b"\0%d\0" % len(text) + attributes)
         digest.update(record.vector.data)
-        packed = pack_links(links, make_link_set(record.links))
+        parsed = dump_links(record.links)
         stored = orjson.loads(attributes)  # as it will be read; members of enumerations become strings
         whole = hash_text(record.text) + digest.digest()
-        return cls(record.id, record.text, stored, packed, whole, record.vector)
+        return cls(record.id, record.text, stored, links.decode(), parsed, whole, record.vector)
 
-    def pack(self, born: int) -> tuple[tuple[bytes | None, ...], bytes | None]:
+    def pack(self, born: int) -> tuple[tuple[bytes, ...], bytes | None]:
         """Return its columns as :func:`.statements.write_documents` has them, and its text if that is long.
 
         Args:
@@ -322,8 +289,9 @@ class DocumentVersion:
             self.id.encode(),
             b"" if long else text,
             orjson.dumps(self.fields),
-            pack_map(select_searchable(self.fields)),
-            self.packed,
+            pack_set(*map(str.encode, sorted(select_searchable(self.fields)))),
+            self.parsed_links.encode(),
+            self.written_links.encode(),
             self.digest,
             pack_vector(self.vector),
             SIZE.pack(len(text) if long else 0),
@@ -338,7 +306,7 @@ class DocumentVersion:
             DocumentError: If it takes more bytes than the limit. The message names the document.
         """
         columns, text = self.pack(0)
-        size = sum(len(column or b"") for column in (*columns, text))
+        size = sum(map(len, (*columns, text or b"")))
         if size > limit:
             raise DocumentError(
                 f"document {self.id[:60]!r} takes {size:,} bytes in Cassandra, and {limit:,} are allowed"
@@ -357,14 +325,10 @@ class DocumentVersion:
         return self.digest[:TEXT_HASH_BYTES]
 
     @property
-    def links_json(self) -> bytes:
-        """The JSON of its links as in its metadata, empty if it has none."""
-        return extract_links_json(self.packed)
-
-    @property
     def links(self) -> list[StoredLink]:
         """Its links."""
-        return unpack_links(self.packed)
+        links = parse_stored_links(self.id, self.parsed_links)
+        return [(kind, tag, direction, weight) for kind, tag, direction, weight in links]
 
     def metadata(self) -> dict[str, Any]:
         """Return the metadata as it was added, as a new dict.
@@ -372,8 +336,10 @@ class DocumentVersion:
         Raises:
             StoreFormatError: If its links are not JSON. The message names the document.
         """
-        written = self.links_json
-        return {**self.fields, LINKS_KEY: _parse_links(self.id, written)} if written else dict(self.fields)
+        written = self.written_links
+        return (
+            {**self.fields, LINKS_KEY: parse_stored_links(self.id, written)} if written else dict(self.fields)
+        )
 
     def weights(self) -> dict[Side, dict[tuple[str, str], float]]:
         """Return the link groups of the document on each side, with the highest weight of its links."""
@@ -384,26 +350,12 @@ class DocumentVersion:
                 of[kind, tag] = max(weight, of.get((kind, tag), 0.0))
         return weights
 
-    def weight(self, group: tuple[str, str], side: Side) -> float | None:
-        """Return the highest weight of its links to a link group on one side, None without such a link.
-
-        This searches the packed links, in a tenth of the time that it takes to parse all of them. A match is
-        always a link: kinds, tags and JSON contain no NUL, and the size before each part starts with one.
-        """
-        packed, start = self.packed or b"", join_sized(map(str.encode, group))
-        weights = [
-            _WEIGHT.unpack_from(packed, at + len(start + end))[0]
-            for end, sides in _SIDES_OF_ENDS.items()
-            if side in sides and (at := packed.find(start + end)) >= 0
-        ]
-        return max(weights, default=None)
-
     def filter_groups(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
         """Return the groups of one side for links whose data pass a condition.
 
         The data are only in the JSON.
         """
-        if condition.always or self.packed is None or b'"data":' not in self.packed:
+        if condition.always or '"data":' not in self.written_links:
             return self.weights()[side] if condition.matches({}) else {}
         return collect_weights(parse_links(self.metadata(), self.id), side, condition)
 
@@ -436,7 +388,7 @@ def read_versions(rows: Iterable[Row]) -> list[DocumentVersion]:
 def is_whole(row: Row) -> bool:
     """Say whether a row has every column that a document must have.
 
-    These columns are the first six of each statement that reads documents. If a document expires, its links
+    These columns are the first seven of each statement that reads documents. If a document expires, its links
     may outlive the other columns by a second.
     """
     return None not in row[:_REQUIRED_COLUMNS]
@@ -458,54 +410,10 @@ def find_last_write(row: Row) -> int:
     return max((time for time in (*times, *replaced) if time is not None), default=0)
 
 
-def unpack_links(packed: bytes | None) -> list[StoredLink]:
-    """Return the links in the column of links."""
-    if packed is None:
-        return []
-    (size,) = SIZE.unpack_from(packed)
-    links = split_sized(packed, 3 * SIZE.size + size)  # after the JSON, the size of the set, and its length
-    return [(_unpack_link if len(link) > _MAX_CACHED_BYTES else _unpack_short_link)(link) for link in links]
-
-
-def _unpack_link(packed: bytes) -> StoredLink:
-    """Read one link of the set."""
-    kind, tag, direction, weight = split_sized(packed)
-    return kind.decode(), tag.decode(), direction.decode(), _WEIGHT.unpack(weight)[0]
-
-
-_unpack_short_link = lru_cache(maxsize=_MAX_CACHED_LINKS)(_unpack_link)
-"""Many documents have the same link."""
-
-
-def extract_links_json(packed: bytes | None) -> bytes:
-    """Return the JSON in the column of links, empty if there are none."""
-    if packed is None:
-        return b""
-    (size,) = SIZE.unpack_from(packed)
-    return packed[SIZE.size : SIZE.size + size]
-
-
-def pack_links(written: bytes, links: Iterable[StoredLink]) -> bytes:
-    """Pack the column of links: their JSON (empty: none), and the parsed links."""
-    each = [
-        (_pack_link if len(link[1]) > _MAX_CACHED_BYTES else _pack_short_link)(link) for link in sorted(links)
-    ]
-    return join_sized((written, pack_set(*each)))
-
-
-def _pack_link(link: StoredLink) -> bytes:
-    """Pack one link of the set."""
-    *names, weight = link
-    return join_sized((*map(str.encode, names), _WEIGHT.pack(weight)))
-
-
-_pack_short_link = lru_cache(maxsize=_MAX_CACHED_LINKS)(_pack_link)
-"""Many documents have the same link."""
-
-
-def make_link_set(links: Iterable[Link]) -> set[StoredLink]:
-    """Return the set of links in the column of links."""
-    return {(link.kind, link.tag, link.direction, link.weight) for link in links}
+def dump_links(links: Iterable[Link]) -> str:
+    """Return parsed links as JSON: each once, as a list of what a :data:`StoredLink` has."""
+    distinct = {(link.kind, link.tag, link.direction, link.weight) for link in links}
+    return orjson.dumps(sorted(distinct)).decode()
 
 
 def make_replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str, Any]]) -> ReplacedLinks:
@@ -520,26 +428,30 @@ def make_replacement(at: int, kinds: Iterable[str], links: Iterable[Mapping[str,
     return {kind: orjson.dumps([at, of]).decode() for kind, of in links_by_kind.items()}
 
 
-def merge_replaced_links(id: str, packed: bytes | None, relinked: ReplacedLinks) -> bytes | None:
-    """Return the column of links of a document with the links that were replaced since it was written.
+def merge_replaced_links(id: str, written: str, parsed: str, relinked: ReplacedLinks) -> tuple[str, str]:
+    """Return the columns of links of a document with the links that were replaced since it was written.
 
     Links of other kinds keep their order. The replaced ones follow, those replaced last at the end.
     """
     if not relinked:
-        return packed
-    stored_links = _parse_links(id, extract_links_json(packed) or b"[]")
-    links = [link for link in stored_links if link["kind"] not in relinked]
+        return written, parsed
+    links = [link for link in parse_stored_links(id, written or "[]") if link["kind"] not in relinked]
     cells = _parse_cells(id, relinked)
     later = [(at, position, kind, link) for kind, (at, of) in cells for position, link in of]
     links += [link for *_, link in sorted(later, key=itemgetter(0, 1, 2))]
-    return pack_links(orjson.dumps(links), make_link_set(parse_links({LINKS_KEY: links}, id)))
+    return orjson.dumps(links).decode(), dump_links(parse_links({LINKS_KEY: links}, id))
 
 
 def _parse_cells(id: str, relinked: ReplacedLinks) -> Iterator[tuple[str, tuple[int, list[tuple[int, Any]]]]]:
-    return ((kind, _parse_links(id, cell)) for kind, cell in relinked.items())
+    return ((kind, parse_stored_links(id, cell)) for kind, cell in relinked.items())
 
 
-def _parse_links(id: str, written: str | bytes) -> Any:
+def parse_stored_links(id: str, written: str) -> Any:
+    """Read one of the columns of links.
+
+    Raises:
+        StoreFormatError: If it is not JSON. The message names the document.
+    """
     try:
         return orjson.loads(written)
     except orjson.JSONDecodeError as error:
@@ -549,18 +461,18 @@ def _parse_links(id: str, written: str | bytes) -> Any:
         ) from error
 
 
-def select_searchable(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return entries by which the server looks up equalities: field and term as key, and an empty value.
+def select_searchable(metadata: Mapping[str, Any]) -> set[str]:
+    """Return entries by which the server looks up equalities: field and term.
 
     A field with a list has an entry for each of its members, since a list equals them in filters.
     """
-    entries: dict[str, str] = {}
-    for name, value in metadata.items():
-        for part in value if isinstance(value, list | tuple) else (value,):
-            term = format_term(part)
-            if term is not None and len(name.encode()) <= LONGEST_TERM:
-                entries[f"{name}{_BEHIND_NAME}{term}"] = ""
-    return entries
+    return {
+        f"{name}{_BEHIND_NAME}{term}"
+        for name, value in metadata.items()
+        if len(name.encode()) <= LONGEST_TERM
+        for part in (value if isinstance(value, list | tuple) else (value,))
+        if (term := format_term(part)) is not None
+    }
 
 
 def format_term(value: object) -> str | None:

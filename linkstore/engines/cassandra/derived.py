@@ -14,10 +14,12 @@ random sample, and their density tells how many there are.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -27,25 +29,25 @@ from linkstore.core.lexical import extract_document_terms, get_document_name, li
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import DocumentVersion
-from linkstore.engines.cassandra.reading import RowFetcher
+from linkstore.engines.cassandra.reading import RowFetcher, split_by_weight
 from linkstore.engines.cassandra.statements import MEMBER_ROWS, WORD_ROWS, DerivedTable, Statement
 
-PARTITION_BATCH_SIZES: Final = (128, 64, 32, 16, 8)
-"""Numbers of rows in a batch of one partition, which is a single write for the server."""
+_EXACT: Final = 10
+"""From this number of rows on, not every number has a prepared statement."""
+BATCH_SIZES: Final = (*range(1, _EXACT), 12, 16, 24, 32, 48, 64, 96, 128)
+"""Numbers of rows in a batch. There are few of them, because each needs a prepared statement."""
+BATCH_PARTITIONS: Final = 9
+"""Maximum number of partitions in a batch. The server warns about more than 10."""
 PARTITION_BATCH_BYTES: Final = 1 << 19
-"""The most bytes in a batch of one partition."""
-MIXED_BATCH_SIZES: Final = (9, 6, 3, 2, 1)
-"""Numbers of rows in a batch of several partitions.
-
-There are few of them, because each needs a prepared statement. 9 members fit with vectors of 256 dimensions,
-6 with 384. The server warns about more than 10 partitions.
-"""
+"""The most bytes in a batch of one partition, which is a single write for the server."""
 SHARDS: Final = 256
 """Number of partitions of all words, for each bucket."""
 EVERY_DOCUMENT: Final = ""
 """A word that is recorded for every document, with the count 0, so that documents can be counted."""
 EVERY_DOCUMENT_SHARDS: Final = 4
 """Number of partitions of that word."""
+_PADDING: Final = 1.5
+"""How many times as many rows as there are a batch has at most."""
 WEIGHT_FORMAT: Final = struct.Struct("<f")
 POSTING_HEAD: Final = np.dtype([("hash", ">u8"), ("count", ">u4"), ("length", ">u4"), ("stamp", ">u8")])
 """A posting in one state: hash of the id, count of the word, length of the document in words, stamp."""
@@ -207,26 +209,44 @@ class DerivedRows:
     ) -> Iterator[tuple[Sequence[tuple[bytes, ...]], bytes | None]]:
         """Yield the rows and the routing key of each statement.
 
-        A statement has as many rows of one partition as possible. What is left of the partitions of a node
-        is mixed.
+        A statement has as many rows of one partition as are allowed, or all that fit of several of a node.
+        The last row is repeated up to the next number of rows for which there is a prepared statement.
         """
         start, end = -len(table.key), -len(table.clustering)
         rows_of: defaultdict[tuple[bytes, ...], list[tuple[bytes, ...]]] = defaultdict(list)
         for row in rows:
             rows_of[row[start:end]].append(row)
         for share, routing in self._fetcher.placement.by_replica(rows_of):
-            loose: list[tuple[bytes, ...]] = []
+            large: list[list[tuple[bytes, ...]]] = []
+            small: list[list[tuple[bytes, ...]]] = []
             for own in share:
-                if len(own) < PARTITION_BATCH_SIZES[-1]:
-                    loose += own
-                    continue
-                for part in codec.split_rows(own, PARTITION_BATCH_SIZES, PARTITION_BATCH_BYTES):
-                    if len(part) > 1:
-                        yield part, None
-                    else:
-                        loose += part
-            for part in codec.split_rows(loose, MIXED_BATCH_SIZES):
-                yield part, routing
+                for part in split_by_weight(own, _weigh, PARTITION_BATCH_BYTES, BATCH_SIZES[-1]):
+                    (large if sum(map(_weigh, part)) > codec.BATCH_BYTES else small).append(part)
+            for batch in chain(large, _join_partitions(small)):
+                count = BATCH_SIZES[bisect_left(BATCH_SIZES, len(batch))]
+                yield batch + batch[-1:] * (count - len(batch)), routing
+
+
+def _weigh(row: tuple[bytes, ...]) -> float:
+    """Return the bytes of a row as the server counts them; more if a batch of such rows is padded."""
+    size = codec.ROW_BYTES + sum(map(len, row))
+    return size if size > codec.BATCH_BYTES / _EXACT else _PADDING * size
+
+
+def _join_partitions(parts: Iterable[list[tuple[bytes, ...]]]) -> Iterator[list[tuple[bytes, ...]]]:
+    """Yield batches of rows of several partitions, as large as the server accepts them without a warning."""
+    batch: list[tuple[bytes, ...]] = []
+    weight, partitions = 0.0, 0
+    for part in parts:
+        for at, row in enumerate(part):
+            weight += _weigh(row)
+            partitions += at == 0
+            if batch and (weight > codec.BATCH_BYTES or partitions > BATCH_PARTITIONS):
+                yield batch
+                batch, weight, partitions = [], _weigh(row), 1
+            batch.append(row)
+    if batch:
+        yield batch
 
 
 def _group_changes(changes: Iterable[RowChange]) -> Iterable[list[RowChange]]:

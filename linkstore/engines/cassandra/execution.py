@@ -7,7 +7,7 @@ pause is over; then the failed ones come first. A statement that waits long for 
 one too, see :mod:`.placement`. A text is prepared by a request like any other.
 
 The driver converts a vector<float, n> to a list, at about 0.3 µs per component. So vectors are left as bytes,
-and sets and tuples too, which in these tables are links and states. :mod:`.codec` parses and packs them.
+and sets too, which in these tables are states. :mod:`.codec` parses and packs them.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ class Executor:
         """Return a request that is not sent yet.
 
         This is the driver's ``prepare``, which would block, and wait for all nodes; or its ``execute_async``,
-        with another row factory and protocol handler, which leaves vectors, sets and tuples as bytes.
+        with another row factory and protocol handler, which leaves vectors and sets as bytes.
         """
         statement = attempts.statement
         if statement.level == "prepare":
@@ -432,7 +432,7 @@ class _RoutedStatement(query.BoundStatement):  # type: ignore[misc]
 
 
 class _PackedRows(_DriverRows):  # type: ignore[misc]
-    """Results with vectors, sets and tuples as bytes."""
+    """Results with vectors and sets as bytes."""
 
     @classmethod
     def read_type(cls, f: BytesIO, user_type_map: Any) -> Any:
@@ -441,7 +441,7 @@ class _PackedRows(_DriverRows):  # type: ignore[misc]
             return cqltypes.BytesType
         f.seek(start)
         kind = super().read_type(f, user_type_map)
-        return cqltypes.BytesType if issubclass(kind, cqltypes.SetType | cqltypes.TupleType) else kind
+        return cqltypes.BytesType if issubclass(kind, cqltypes.SetType) else kind
 
 
 class _PackedHandler(protocol.ProtocolHandler):  # type: ignore[misc]

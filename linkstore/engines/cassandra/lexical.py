@@ -428,7 +428,8 @@ class LexicalCandidates:
         ids = [id for word in found.taken for _, id in word.rows]
         heads = np.frombuffer(b"".join([head for word in found.taken for head, _ in word.rows]), POSTING_HEAD)
         refs, stamps = self._known.refs(ids), heads["stamp"].astype(np.uint64)
-        first, entry = _find_distinct_pairs(refs, stamps)
+        distinct, number = np.unique(stamps, return_inverse=True)
+        _, first, entry = np.unique(refs * len(distinct) + number, return_index=True, return_inverse=True)
         scores, start = np.zeros(len(first)), 0
         for word, frequency in zip(found.taken, self._frequency, strict=True):
             part = slice(start, start := start + word.read)
@@ -472,16 +473,3 @@ class LexicalCandidates:
 
     def _best(self, take: int) -> Ints:
         return drive(rank_best(self._score, take), lambda at: self._known.ids_of(self.refs[at]))
-
-
-def _find_distinct_pairs(refs: Ints, stamps: npt.NDArray[np.uint64]) -> tuple[Ints, Ints]:
-    """Find distinct pairs of a ref and a stamp.
-
-    Returns the first position of each pair, and the number of the pair at each position.
-    """
-    order = np.lexsort((stamps, refs))
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (np.diff(refs[order]) != 0) | (stamps[order][1:] != stamps[order][:-1])
-    pair = np.empty(len(order), np.int64)
-    pair[order] = np.cumsum(new) - 1
-    return order[new], pair

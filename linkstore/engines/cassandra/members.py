@@ -31,7 +31,7 @@ from linkstore.core.plans import (
 )
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket, pack_member_state
+from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket
 from linkstore.engines.cassandra.reading import PlanDocuments, RowFetcher, ScopeCheck, remember
 from linkstore.engines.cassandra.statements import Requests, Statement, send
 
@@ -44,7 +44,6 @@ _MEMBER_PAGE_GROWTH: Final = 4
 MAX_REMEMBERED_HUBS: Final = 10_000
 """How many hubs are remembered."""
 _FIRST_BUCKET: Final = codec.SIZE.pack(0)
-_NO_FLOATS: Final = np.empty(0, np.float32)
 UNKNOWN_LOSS: Final = 2.0
 """The error bound of a similarity of which nothing is known."""
 
@@ -171,11 +170,8 @@ class MemberPool:
         entries = list(chain.from_iterable(groups[at] for at in open_groups.tolist()))
         ids = [id for _, id, _ in entries]
         self.refs = known.refs(ids)
-        if fetch.vector is None:
-            self._weight, self._estimate, self._loss = _order_by_id(ids)
-        else:
-            states = [states or b"" for _, _, states in entries]
-            self._weight, self._estimate, self._loss = decode_states(states, fetch.vector)
+        states = [states or b"" for _, _, states in entries]
+        self._weight, self._estimate, self._loss = decode_states(states, fetch.vector)
         self._similarity = self._estimate.copy()
         self._settled = np.zeros(len(self.refs), np.bool_)
         self._keep(~is_member(self.refs, fetch.exclude))
@@ -210,11 +206,10 @@ class MemberPool:
         """Return the members chosen of each group by similarity, then id, once all of them were read."""
         chosen = self._choose(self._owner, self.refs, self._estimate)
         order = chosen[self._choose(self._owner[chosen], self.refs[chosen], self._similarity[chosen])]
-        similarity = np.zeros_like(self._similarity) if self._fetch.vector is None else self._similarity
         return ReachedMembers(
             group=self._owner[order],
             refs=self.refs[order],
-            similarity=similarity[order],
+            similarity=self._similarity[order],
             weight=self._weight[order],
             sizes=self._sizes,
             filtered=self.filtered,
@@ -235,8 +230,7 @@ class MemberPool:
             return
         kept = np.ones(len(self.refs), np.bool_)
         for at in newly_read.tolist():
-            row = self._known.rows[self.refs[at]]
-            weight = row.weight(self._tags[self._owner[at]], self._fetch.side) if row else None
+            weight = self._known.weights(self.refs[at], self._fetch.side).get(self._tags[self._owner[at]])
             kept[at] = weight is not None
             self._weight[at] = weight or 0
         there = newly_read[kept[newly_read]]
@@ -258,34 +252,23 @@ class MemberPool:
         self._loss, self._settled = self._loss[kept], self._settled[kept]
 
 
-def _order_by_id(ids: Sequence[str]) -> tuple[Floats, Floats, Floats]:
-    """Return what :func:`decode_states` does for members without a vector: the smaller the id, the better.
-
-    Every member that is taken is read, which gives its weight.
-    """
-    place = {id: -at for at, id in enumerate(sorted(set(ids)))}
-    order = np.array([place[id] for id in ids], dtype=np.float32)
-    return np.ones_like(order), order, np.zeros_like(order)
-
-
-def decode_states(states: Sequence[bytes], vector: Floats) -> tuple[Floats, Floats, Floats]:
+def decode_states(states: Sequence[bytes], vector: Floats | None) -> tuple[Floats, Floats, Floats]:
     """Return weights, similarities and error bounds of members, (n,) each.
 
     A member has several states if a write is in progress or was interrupted. Such a member, and one whose
-    state is damaged, gets an error bound that covers every similarity, so its document is read.
+    state is damaged, gets an error bound that covers every similarity, so its document is read. Without a
+    vector every similarity is 0, and every member that is taken is read, which gives its weight.
     """
-    if not states:
-        return _NO_FLOATS, _NO_FLOATS, _NO_FLOATS
+    if not states or vector is None:
+        return np.ones(len(states), np.float32), *np.zeros((2, len(states)), np.float32)
     start = codec.SINGLE_STATE_OFFSET + WEIGHT_FORMAT.size
     width = start + codec.compute_code_width(len(vector))
-    unclear = codec.pack_set(pack_member_state(1.0, codec.make_unknown_code(len(vector))))
-    usable = (
-        states if set(map(len, states)) == {width} else [s if len(s) == width else unclear for s in states]
-    )
-    raw = np.frombuffer(b"".join(usable), dtype=np.uint8).reshape(len(states), width)
+    is_clear = np.array(list(map(len, states))) == width
+    packed = states if is_clear.all() else [state.ljust(width, b"\0")[:width] for state in states]
+    raw = np.frombuffer(b"".join(packed), dtype=np.uint8).reshape(len(states), width)
     weight = raw[:, codec.SINGLE_STATE_OFFSET : start].copy().view("<f4")[:, 0]
     with np.errstate(all="ignore"):
         similarity, loss = codec.estimate_similarities(raw[:, start:], vector)
-        damaged = ~(np.abs(similarity) <= 1 + loss)
-    weight[damaged], similarity[damaged], loss[damaged] = 1, 0, UNKNOWN_LOSS
+        unclear = ~(is_clear & (np.abs(similarity) <= 1 + loss) & (loss < UNKNOWN_LOSS))
+    weight[unclear], similarity[unclear], loss[unclear] = 1, 0, UNKNOWN_LOSS
     return weight, similarity, loss

@@ -6,7 +6,7 @@ Candidates for the nearest documents come from the server's index; scores are co
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -26,6 +26,7 @@ from linkstore.engines.cassandra.members import GroupReader, MemberPool, ReadMem
 from linkstore.engines.cassandra.reading import (
     FEW_NEAR_LIFETIME,
     MAX_REMEMBERED_FILTERS,
+    Equalities,
     PlanDocuments,
     ReadScope,
     make_search,
@@ -117,7 +118,7 @@ class CassandraReader(Reader):
             return []
         if (best := (yield from self._compare_listed(fetch))) is not None:
             return best
-        equal = select_searchable(dict(fetch.filter.equalities))
+        equal = frozenset(select_searchable(dict(fetch.filter.equalities)))
         if equal and (best := (yield from self._search_unfiltered(fetch, equal))) is not None:
             return best
         count = fetch.k + EXTRA_CANDIDATES
@@ -159,7 +160,7 @@ class CassandraReader(Reader):
         return best
 
     def _search_unfiltered(
-        self, fetch: plans.Nearest, equal: Mapping[str, str]
+        self, fetch: plans.Nearest, equal: Equalities
     ) -> EngineOperation[list[DocumentVersion] | None]:
         """Return the ``k`` nearest if twice as many of the nearest of all include them, otherwise None.
 
@@ -167,16 +168,16 @@ class CassandraReader(Reader):
         the nearest of these as to find the nearest of all.
         """
         count = _UNFILTERED_FACTOR * fetch.k + EXTRA_CANDIDATES
-        key, few_near = frozenset(equal.items()), self._scope.history.few_near
-        if count > MAX_CANDIDATES or time.monotonic() < few_near.get(key, 0.0):
+        few_near = self._scope.history.few_near
+        if count > MAX_CANDIDATES or time.monotonic() < few_near.get(equal, 0.0):
             return None
-        best = yield from self._search(fetch, {}, count)
+        best = yield from self._search(fetch, frozenset(), count)
         if best is None:
-            remember(few_near, key, time.monotonic() + FEW_NEAR_LIFETIME, MAX_REMEMBERED_FILTERS)
+            remember(few_near, equal, time.monotonic() + FEW_NEAR_LIFETIME, MAX_REMEMBERED_FILTERS)
         return best
 
     def _search(
-        self, fetch: plans.Nearest, equal: Mapping[str, str], count: int
+        self, fetch: plans.Nearest, equal: Equalities, count: int
     ) -> EngineOperation[list[DocumentVersion] | None]:
         """Return the ``k`` nearest of ``count`` candidates with these equalities.
 
@@ -195,7 +196,7 @@ class CassandraReader(Reader):
         return None
 
     def _ask_index(
-        self, fetch: plans.Nearest, equal: Mapping[str, str], limit: int
+        self, fetch: plans.Nearest, equal: Equalities, limit: int
     ) -> EngineOperation[tuple[int, list[DocumentVersion]]]:
         """Ask the server's index for documents with these equalities.
 

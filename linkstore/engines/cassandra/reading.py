@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, pairwise
 from typing import Final, TypeVar
@@ -59,7 +59,8 @@ MAX_REMEMBERED_FILTERS: Final = 1_000
 """For how many combinations of equalities :class:`SearchHistory` has each of its facts."""
 FEW_NEAR_LIFETIME: Final = 60.0
 """For how many seconds it is remembered that few of the nearest documents satisfy equalities."""
-Equalities = frozenset[tuple[str, str]]
+Equalities = frozenset[str]
+"""The entries by which the server looks up the equalities of a filter."""
 K = TypeVar("K")
 T = TypeVar("T")
 V = TypeVar("V")
@@ -95,7 +96,7 @@ class PlanDocuments:
 
     def keep(self, row: DocumentVersion) -> int:
         """Store a row unless the document was read before, and return the document's ref."""
-        ref = int(self.refs([row.id])[0])
+        ref = self._refs[row.id] if row.id in self._refs else int(self.refs([row.id])[0])
         self.rows.setdefault(ref, row)
         return ref
 
@@ -153,7 +154,7 @@ def split_tokens(ranges: int) -> list[int]:
 
 
 def split_by_weight(
-    items: Iterable[T], weigh: Callable[[T], int], heaviest: int, most: int
+    items: Iterable[T], weigh: Callable[[T], float], heaviest: int, most: int
 ) -> Iterator[list[T]]:
     """Split items, in their order, into parts of limited weight and number.
 
@@ -164,7 +165,7 @@ def split_by_weight(
         most: The most items of a part.
     """
     part: list[T] = []
-    weight = 0
+    weight = 0.0
     for item in items:
         weight += weigh(item)
         if part and (weight > heaviest or len(part) == most):
@@ -220,10 +221,9 @@ class DocumentScan:
         return page
 
 
-def make_search(equal: Mapping[str, str], vector: Floats, limit: int, *, whole: bool) -> Statement:
+def make_search(equal: Collection[str], vector: Floats, limit: int, *, whole: bool) -> Statement:
     """Return the statement that asks the server's index for documents, nearest first."""
-    terms = (part.encode() for pair in equal.items() for part in pair)
-    values = [*terms, pack_vector(vector), SIZE.pack(limit)]
+    values = [*map(str.encode, equal), pack_vector(vector), SIZE.pack(limit)]
     text = cql.select_nearest(len(equal), whole=whole)
     return Statement(cql=text, values=values, packed=True, level="one", limit=limit)
 
@@ -412,7 +412,8 @@ class ReadScope:
         self._complete = False
         # A value that looks like the field costs only time.
         self._needs_links = f'"{LINKS_KEY}":' in condition.key
-        self._equalities = {} if self._needs_links else select_searchable(dict(condition.equalities))
+        equal = set[str]() if self._needs_links else select_searchable(dict(condition.equalities))
+        self._equalities: Equalities = frozenset(equal)
 
     @property
     def everything(self) -> bool:
@@ -475,23 +476,21 @@ class ReadScope:
 
     def _list(self, unknown: int) -> EngineOperation[None]:
         """List the documents of the scope by the server's index, if that is cheaper than checks by id."""
-        equalities = frozenset(self._equalities.items())
         at_most = min(len(self._verdicts) + unknown, _MAX_LISTED)
-        more_than = self.history.more_than.get(equalities, 0)
+        more_than = self.history.more_than.get(self._equalities, 0)
         if self._charged + unknown > self.limit:
             at_most = _MAX_LISTED
         elif at_most <= max(_MAX_CHECKED_BY_ID, _LISTING_GROWTH * more_than):
             return
-        values = (*(part for pair in self._equalities.items() for part in pair), at_most + 1)
         text = cql.read_equal(len(self._equalities))
-        rows = yield from ask("look up the documents of a filter", text, *values)
+        rows = yield from ask("look up the documents of a filter", text, *self._equalities, at_most + 1)
         for id, attributes in rows:
             self._verdicts.setdefault(id, self._passes(attributes))
         self._complete = len(rows) <= at_most
         if not self._complete:
-            remember(self.history.more_than, equalities, at_most, MAX_REMEMBERED_FILTERS)
+            remember(self.history.more_than, self._equalities, at_most, MAX_REMEMBERED_FILTERS)
             if at_most == _MAX_LISTED:
-                self._equalities = {}
+                self._equalities = frozenset()
 
     def _passes(self, attributes: str | None) -> bool:
         fields = parse_fields(attributes)

@@ -25,19 +25,18 @@ from linkstore.engines.cassandra.codec import (
     has_content,
     is_whole,
     merge_replaced_links,
+    parse_stored_links,
     read_versions,
-    unpack_links,
 )
 from linkstore.engines.cassandra.derived import LIST, DerivedRows, RowKey, Rows
 from linkstore.engines.cassandra.listing import mark_list
 from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, split_tokens
 from linkstore.engines.cassandra.statements import DerivedTable, Requests, Row, Statement, run_writes, send
-from linkstore.engines.contract import Finding, StoredLinks
+from linkstore.engines.contract import Finding, StoredLinks, make_findings
 
 CONCURRENT_READS: Final = 8
 """Ranges of tokens that are read concurrently."""
 _RANGES: Final = 64
-_MAX_EXAMPLES: Final = 5
 _PARTIAL: Final = (
     "documents that lack a column or their text, or whose metadata are not JSON, and so are not found; add"
     " them again, or delete them"
@@ -51,8 +50,9 @@ def read_links(fetcher: RowFetcher | None) -> EngineOperation[StoredLinks]:
     link_rows: list[tuple[int, int, bool, bool]] = []
     scan = fetcher and fetcher.scan(cql.READ_ALL_LINKS)
     while scan and (rows := (yield from scan.read())):
-        for id, _, _, stored, *_, relinked, _ in filter(is_whole, rows):
-            for kind, tag, direction, _ in unpack_links(merge_replaced_links(id, stored, relinked)):
+        for id, _, _, parsed, written, *_, relinked, _ in filter(is_whole, rows):
+            _, links = merge_replaced_links(id, written, parsed, relinked)
+            for kind, tag, direction, _ in parse_stored_links(id, links):
                 group = groups.setdefault((kind, tag), len(groups))
                 link_rows.append((len(ids), group, direction != "in", direction != "out"))
             ids.append(id)
@@ -112,8 +112,7 @@ class Differences:
         problems = _PROBLEMS["word" in table.clustering]
         of_each: tuple[Iterable[RowKey], ...] = (self.strays, self.missing, self.mixed)
         for (text, show), keys in zip(problems, of_each, strict=True):
-            if shown := sorted(set(map(show, keys))):
-                yield Finding(problem=text, count=len(shown), examples=tuple(shown[:_MAX_EXAMPLES]))
+            yield from make_findings(text, sorted(set(map(show, keys))))
 
     def mend(self, derived: DerivedRows, table: DerivedTable, now: int) -> EngineOperation[None]:
         """Delete surplus rows, and write missing ones.
@@ -179,10 +178,7 @@ class RowInspection:
                 yield from differences.mend(self._derived, table, mend_at)
         if mend_at is not None:
             yield from mark_list(mend_at)
-        if self._partial:
-            examples = tuple(sorted(self._partial)[:_MAX_EXAMPLES])
-            findings.append(Finding(problem=_PARTIAL, count=len(self._partial), examples=examples))
-        return findings
+        return findings + make_findings(_PARTIAL, sorted(self._partial))
 
     def _compare(
         self, number: int, table: DerivedTable, sums: defaultdict[str, int]

@@ -226,21 +226,21 @@ def create_small_tables(*, expiring: bool) -> tuple[str, ...]:
 def create_document_tables(dimension: int, *, expiring: bool) -> tuple[str, ...]:
     """Create the tables of documents and of long texts, with two SAI indexes (Astra allows ten).
 
-    ``size`` is the number of bytes of a text that is in the table of texts, otherwise 0. ``relinked`` has the
+    ``links`` are those in ``written_links``, parsed (:func:`.codec.dump_links`). ``size`` is the number of
+    bytes of a text that is in the table of texts, otherwise 0. ``relinked`` has the
     links that were replaced since the document was written, by kind (:func:`.codec.merge_replaced_links`).
     ``born`` is when the document was added: its first timestamp, which updates keep.
     """
     options = _EXPIRING_OPTIONS if expiring else ""
     return (
         "CREATE TABLE IF NOT EXISTS $documents (id text PRIMARY KEY, body text, attributes text,"
-        " searchable map<text, text>, digest blob,"
-        " links frozen<tuple<text, set<tuple<text, text, text, float>>>>,"
+        " searchable set<text>, digest blob, links text, written_links text,"
         f" vector vector<float, {dimension}>, size int, relinked map<text, text>, born bigint){options}",
         f"CREATE TABLE IF NOT EXISTS $texts (id text PRIMARY KEY, body text){options}",
         'CREATE CUSTOM INDEX IF NOT EXISTS "${store}_by_vector" ON $documents (vector)'
         " USING 'StorageAttachedIndex' WITH OPTIONS = {'similarity_function': 'DOT_PRODUCT'}",
         'CREATE CUSTOM INDEX IF NOT EXISTS "${store}_by_entry" ON $documents'
-        " (entries(searchable)) USING 'StorageAttachedIndex'",
+        " (searchable) USING 'StorageAttachedIndex'",
     )
 
 
@@ -285,7 +285,7 @@ INSERT_SETTING: Final = "INSERT INTO $settings (name, value) VALUES (?, ?) IF NO
 
 Values: name, value.
 """
-DOCUMENT: Final = "id, body, attributes, links, digest, vector, relinked, size"
+DOCUMENT: Final = "id, body, attributes, links, written_links, digest, vector, relinked, size"
 """What is read of a document to search. What it must have comes first: see :func:`.codec.is_whole`."""
 VERSION: Final = (
     f"{DOCUMENT}, TTL(digest), born,"
@@ -308,9 +308,9 @@ READ_PRESENCE: Final = "SELECT id, digest, born FROM $documents WHERE id IN ?"
 def select_nearest(equalities: int, *, whole: bool) -> str:
     """Select the documents nearest to a vector, or only their ids.
 
-    Values: field and value of each equality, the vector, the limit.
+    Values: the entry of each equality, the vector, the limit.
     """
-    where = " AND ".join(["searchable[?] = ?"] * equalities)
+    where = " AND ".join(["searchable CONTAINS ?"] * equalities)
     return (
         f"SELECT {DOCUMENT if whole else 'id'} FROM $documents{' WHERE ' + where if where else ''}"
         " ORDER BY vector ANN OF ? LIMIT ?"
@@ -320,9 +320,9 @@ def select_nearest(equalities: int, *, whole: bool) -> str:
 def read_equal(equalities: int) -> str:
     """Select the ids and metadata of documents with these field values.
 
-    Values: field and value of each, the limit.
+    Values: the entry of each, the limit.
     """
-    where = " AND ".join(["searchable[?] = ?"] * equalities)
+    where = " AND ".join(["searchable CONTAINS ?"] * equalities)
     return f"SELECT id, attributes FROM $documents WHERE {where} LIMIT ?"
 
 
@@ -333,27 +333,27 @@ READ_ALL_VERSIONS: Final = f"SELECT {VERSION}, token(id) {_OF_TOKENS}"
 Values: the token before the range, the last token of the range, the limit.
 """
 READ_ALL_LINKS: Final = (
-    "SELECT id, WRITETIME(body), WRITETIME(attributes), links, digest, WRITETIME(vector), relinked, token(id)"
-    f" {_OF_TOKENS}"
+    "SELECT id, WRITETIME(body), WRITETIME(attributes), links, written_links, digest, WRITETIME(vector),"
+    f" relinked, token(id) {_OF_TOKENS}"
 )
 """Select the links of the next documents in token order: (id, write times of body and attributes, links,
-digest, write time of the vector, replaced links, token).
+links as written, digest, write time of the vector, replaced links, token).
 
 Values: those of :data:`READ_ALL_VERSIONS`.
 """
 
 
 _WRITE_DOCUMENT: Final = (
-    "INSERT INTO $documents (id, body, attributes, searchable, links, digest, vector, size, born, relinked)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, null) USING TTL ?"
+    "INSERT INTO $documents (id, body, attributes, searchable, links, written_links, digest, vector, size,"
+    " born, relinked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null) USING TTL ?"
 )
 
 
 def write_documents(count: int) -> str:
     """Write ``count`` documents with one timestamp, and forget links that were replaced before.
 
-    Values: timestamp, and for each: id, body, attributes, searchable, links, digest, vector, size, when it
-    was added, lifetime.
+    Values: timestamp, and for each: id, body, attributes, searchable, links, links as written, digest,
+    vector, size, when it was added, lifetime.
     """
     return repeat_in_batch(_WRITE_DOCUMENT, count)
 

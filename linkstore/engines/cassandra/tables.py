@@ -352,7 +352,7 @@ def _wait_for_indexes(dimension: int, nodes: int) -> EngineOperation[None]:
     A node can answer from an index some time after it was created. Until then the search is repeated.
     """
     vector = np.eye(1, dimension, dtype=np.float32)[0]
-    search = make_search({"": ""}, vector, 1, whole=False)
+    search = make_search([""], vector, 1, whole=False)
     yield from send(
         Requests(statements=(search,) * min(nodes, MAX_CHECKED_NODES), what="use the new indexes")
     )

@@ -45,11 +45,10 @@ from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.codec import (
     DocumentVersion,
+    dump_links,
     find_last_write,
     has_content,
-    make_link_set,
     make_replacement,
-    pack_links,
     read_versions,
 )
 from linkstore.engines.cassandra.derived import NO_ROWS, DerivedRows, RowChange, RowSet, get_words
@@ -137,7 +136,7 @@ def make_document_writes(
     """
     expiry = codec.SIZE.pack(lifetime)
     for share, _ in fetcher.placement.by_replica({(version.id.encode(),): version for version in versions}):
-        rows: list[tuple[bytes | None, ...]] = []
+        rows: list[tuple[bytes, ...]] = []
         for version in share:
             stored = before.get(version.id)
             columns, text = version.pack(stored.born if stored else at)
@@ -274,7 +273,7 @@ class CassandraWriter:
         """
         return (
             known is None
-            or (known.digest, known.links_json) != (version.digest, version.links_json)
+            or (known.digest, known.written_links) != (version.digest, version.written_links)
             or bool(known.lifetime or self._lifetime)
         )
 
@@ -461,7 +460,7 @@ def _plan_relink(
     at = before.written + _TIMESTAMP_OFFSET
     replaced = {link.kind for link in links} | {kind for kind, *_ in before.links if kind in kinds}
     cells = make_replacement(at, replaced, [link.to_dict() for link in links])
-    return replace(before, packed=pack_links(b"", make_link_set(links)), relinked=cells, written=at)
+    return replace(before, written_links="", parsed_links=dump_links(links), relinked=cells, written=at)
 
 
 def _has_won(written: DocumentVersion, stored: DocumentVersion | None) -> bool:

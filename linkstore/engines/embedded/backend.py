@@ -33,7 +33,6 @@ from linkstore.engines.contract import (
 )
 from linkstore.engines.embedded import schema
 from linkstore.engines.embedded.database import Database
-from linkstore.engines.embedded.derived import forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.filters import StoreView
 from linkstore.engines.embedded.location import FORKS, StoreFolder
 from linkstore.engines.embedded.maintenance import EmbeddedSettings, OpenStore
@@ -239,37 +238,13 @@ class EmbeddedBackend(Backend):
     @as_operation
     def inspect(self, *, repair: bool) -> list[Finding]:
         """Compare links, vectors, counts, files and memory with the documents. Repair rebuilds all of it."""
-        findings = self._current().read(self._inspect_tables, anew=True)
-        if not findings:  # if the tables are damaged, the derived data differ in any case
-            findings = self._store.read_view(self._compare_derived, anew=True)
+        self._current()
+        from linkstore.engines.embedded import verification  # late: only checks need it
+
+        findings = verification.inspect_store(self._store)
         if repair and findings:
-            self._rebuild()
+            verification.rebuild_store(self._store)
         return findings
-
-    def _inspect_tables(self, connection: apsw.Connection) -> list[Finding]:
-        from linkstore.engines.embedded import verification  # late, as below: only checks need it
-
-        damaged = self._store.find_damaged()
-        with schema.convert_row_errors("tables"):
-            return list(verification.inspect_tables(connection, damaged))
-
-    def _compare_derived(self, view: StoreView) -> list[Finding]:
-        from linkstore.engines.embedded import verification
-
-        recorded = parse_snapshot(schema.read_settings(view.connection))
-        return list(verification.inspect_derived(view, self._store.derived, recorded))
-
-    def _rebuild(self) -> None:
-        from linkstore.engines.embedded import verification
-
-        def rebuild(connection: apsw.Connection) -> None:
-            with schema.convert_row_errors("tables"):
-                verification.rebuild_tables(connection)
-            forget_snapshot(connection)  # its files may have the recorded hashes and still be wrong
-
-        self._current().write(rebuild)
-        self._store.derived.forget()
-        self._store.flush()
 
     @as_operation
     def answer(self, plan: Plan[T], scope: Condition = EVERYTHING) -> T:

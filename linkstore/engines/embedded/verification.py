@@ -12,10 +12,11 @@ import numpy as np
 import orjson
 
 from linkstore.core.links import Link, parse_links
-from linkstore.engines.contract import Finding, WriteBatch
+from linkstore.engines.contract import Finding, WriteBatch, make_findings
 from linkstore.engines.embedded import lexical, schema
-from linkstore.engines.embedded.derived import DerivedData, Snapshot, parse_snapshot
+from linkstore.engines.embedded.derived import DerivedData, Snapshot, forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.filters import StoreView
+from linkstore.engines.embedded.maintenance import OpenStore
 from linkstore.engines.embedded.mirror import (
     Mirror,
     advance_mirror,
@@ -25,7 +26,6 @@ from linkstore.engines.embedded.mirror import (
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall, get_codes
 from linkstore.engines.embedded.writing import EmbeddedWriter
 
-_EXAMPLES: Final = 5
 _ROWS_AT_ONCE: Final = 20_000
 _LINK_FIELDS: Final = ("kind", "tag", "direction", "label", "weight")
 _get_link_row = attrgetter(*_LINK_FIELDS)
@@ -61,21 +61,50 @@ _CHECKS = {
 }
 
 
-def inspect_tables(connection: apsw.Connection, damaged: str | None) -> Iterator[Finding]:
-    """Yield the problems of the store; ``damaged`` names its derived file, if that is damaged."""
+def inspect_store(store: OpenStore) -> list[Finding]:
+    """Compare links, vectors, counts, files and memory with the documents, without changing anything."""
+
+    def read_tables(connection: apsw.Connection) -> list[Finding]:
+        damaged = store.find_damaged()
+        with schema.convert_row_errors("tables"):
+            return list(_inspect_tables(connection, damaged))
+
+    def compare(view: StoreView) -> list[Finding]:
+        recorded = parse_snapshot(schema.read_settings(view.connection))
+        return list(_inspect_derived(view, store.derived, recorded))
+
+    # If the tables are damaged, the derived data differ in any case.
+    return store.database.read(read_tables, anew=True) or store.read_view(compare, anew=True)
+
+
+def rebuild_store(store: OpenStore) -> None:
+    """Rebuild all that is derived from documents."""
+
+    def rebuild(connection: apsw.Connection) -> None:
+        with schema.convert_row_errors("tables"):
+            _rebuild_tables(connection)
+        forget_snapshot(connection)  # its files may have the recorded hashes and still be wrong
+
+    store.database.write(rebuild)
+    store.derived.forget()
+    store.flush()
+
+
+def _inspect_tables(connection: apsw.Connection, damaged: str | None) -> Iterator[Finding]:
+    """Yield the problems of the tables; ``damaged`` names the derived file, if that is damaged."""
     state = [row[0] for row in connection.execute("PRAGMA quick_check(5)")]
     if state != ["ok"]:
         yield Finding(problem="SQLite finds the database damaged", count=len(state), examples=tuple(state))
         return  # the tables may not be readable
     if damaged:
-        yield Finding(problem="derived files that are damaged", count=1, examples=(damaged,))
-    yield from _make_finding("counters that do not fit the tables", schema.find_counter_problems(connection))
+        yield from make_findings("derived files that are damaged", [damaged])
+    yield from make_findings("counters that do not fit the tables", schema.find_counter_problems(connection))
     settings = schema.read_raw_settings(connection)
     if settings.get(schema.SNAPSHOT) is not None and parse_snapshot(settings) is None:
         yield Finding(problem="the record of derived files cannot be read", count=1)
     for problem, query in _CHECKS.items():
-        yield from _make_finding(problem, _read_ids(connection, query))
-    yield from _make_finding(
+        yield from make_findings(problem, _read_ids(connection, query))
+    yield from make_findings(
         "documents whose links differ from their metadata", _find_inconsistent_links(connection)
     )
 
@@ -83,11 +112,6 @@ def inspect_tables(connection: apsw.Connection, damaged: str | None) -> Iterator
 def _read_ids(connection: apsw.Connection, query: str) -> list[str]:
     values = (row[0] for row in schema.fetch_rows(connection, query))
     return [value.decode(errors="replace") if isinstance(value, bytes) else str(value) for value in values]
-
-
-def _make_finding(problem: str, places: list[str]) -> Iterator[Finding]:
-    if places:
-        yield Finding(problem=problem, count=len(places), examples=tuple(places[:_EXAMPLES]))
 
 
 def _find_inconsistent_links(connection: apsw.Connection) -> list[str]:
@@ -118,7 +142,7 @@ def _read_link_rows(connection: apsw.Connection, key: int) -> set[tuple[Any, ...
     )
 
 
-def rebuild_tables(connection: apsw.Connection) -> None:
+def _rebuild_tables(connection: apsw.Connection) -> None:
     """Derive all rows that are derived from documents anew, in an open write transaction.
 
     A document without a vector, or with one of the wrong length, is removed: no embedding is available here,
@@ -166,7 +190,7 @@ def _restore_links(connection: apsw.Connection) -> None:
             connection.execute("UPDATE document SET links = ? WHERE key = ?", (text, key))
 
 
-def inspect_derived(view: StoreView, derived: DerivedData, recorded: Snapshot | None) -> Iterator[Finding]:
+def _inspect_derived(view: StoreView, derived: DerivedData, recorded: Snapshot | None) -> Iterator[Finding]:
     """Derive everything again, and yield the differences from what is in memory and in the snapshot.
 
     Args:
@@ -200,7 +224,7 @@ def _compare_mirrors(fresh: Mirror, mirror: Mirror, place: str) -> Iterator[Find
             for part in parts
         ):
             wrong.append("vectors")
-    yield from _make_finding(f"columns that differ from the tables {place}", wrong)
+    yield from make_findings(f"columns that differ from the tables {place}", wrong)
 
 
 def _compare_index(
@@ -217,7 +241,7 @@ def _compare_index(
         held = get_codes(index.index, index.twins.nodes_of(wanted[part]))
         wrong[part] = (held != index.codes(fresh.vectors.take(rows[part]))).any(axis=1)
     lacking = schema.read_ids(connection, wanted[wrong])
-    yield from _make_finding("documents that the index lacks or differs in", lacking)
+    yield from make_findings("documents that the index lacks or differs in", lacking)
     if len(keys) != len(np.unique(keys)) or (len(keys) and keys[-1] > index.covered):
         yield Finding(problem="entries of the index without documents", count=1)
     if used and not wrong.any():

@@ -13,8 +13,8 @@ import xxhash
 
 from linkstore.core.documents import replace_kinds
 from linkstore.core.lexical import extract_document_terms
-from linkstore.core.links import LINKS_KEY, Link
-from linkstore.engines.bookkeeping import collect_record_names
+from linkstore.core.links import Link
+from linkstore.engines.bookkeeping import collect_record_names, serialize_record
 from linkstore.engines.contract import PageEntry, Record, WriteBatch, WriteCounts
 from linkstore.engines.embedded import lexical
 from linkstore.engines.embedded.schema import (
@@ -29,7 +29,6 @@ from linkstore.engines.embedded.schema import (
     record_names,
     write_settings,
 )
-from linkstore.errors import DocumentError
 
 _INSERT_DOCUMENT: Final = "INSERT INTO document VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_VECTOR: Final = "INSERT INTO vector VALUES (?, ?)"
@@ -104,21 +103,11 @@ def _find_present(connection: apsw.Connection, ids: list[str]) -> dict[str, tupl
 
 
 def _prepare_record(record: Record) -> PreparedRecord:
-    metadata = dict(record.metadata)
-    has_links = LINKS_KEY in metadata
-    links = metadata.pop(LINKS_KEY, None)
-    try:
-        body = orjson.dumps(metadata)
-        linked = orjson.dumps(links) if has_links else None
-        text = record.text.encode()
-    except (TypeError, UnicodeEncodeError, ValueError) as error:
-        raise DocumentError(
-            f"document {record.id!r} cannot be stored: {error}; metadata must be plain JSON"
-        ) from error
-    check_sizes(record.id, text=len(text), metadata=len(body), links=len(linked or b""))
-    hashed = b"".join((text, b"\0%d\0" % len(text), body, b"\0", linked or b"", record.vector.data))
+    text, body, links = serialize_record(record)
+    check_sizes(record.id, text=len(text), metadata=len(body), links=len(links))
+    hashed = b"".join((text, b"\0%d\0" % len(text), body, b"\0", links, record.vector.data))
     digest = xxhash.xxh3_128_digest(hashed)
-    return PreparedRecord(record, body.decode(), None if linked is None else linked.decode(), digest)
+    return PreparedRecord(record, body.decode(), links.decode() or None, digest)
 
 
 class EmbeddedWriter:
