@@ -157,10 +157,10 @@ class _Tree:
 
     def _are_apart(self, node: str, first: tuple[PatternLink, str], second: tuple[PatternLink, str]) -> bool:
         """Say whether two neighbours of a node are surely different documents."""
-        one, other = (self._pattern.nodes[name] for _, name in (first, second))
-        if one.name is not None and other.name is not None:
-            return one.name != other.name
-        if one.type is not None and other.type is not None and one.type != other.type:
+        left, right = (self._pattern.nodes[name] for _, name in (first, second))
+        if left.name is not None and right.name is not None:
+            return left.name != right.name
+        if left.type is not None and right.type is not None and left.type != right.type:
             return True
         for (_, name), (link, free) in ((first, second), (second, first)):
             if (named := self._pattern.nodes[name].name) is not None:

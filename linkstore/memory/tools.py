@@ -95,9 +95,9 @@ def correct(scope: MemoryScope, wrong: str, right: str) -> Operation[ToolAnswer]
     _require_words(wrong)
     _require_words(right)
     memory, session = scope.memory, scope.session
-    found = yield from call(memory.search, memory.asearch, session, wrong, k=MOST_COMPARED)
+    hits = yield from call(memory.search, memory.asearch, session, wrong, k=MOST_COMPARED)
     words = find_stems(wrong) - USER
-    near = [turn for turn, _ in found if words & find_stems(turn.query)]
+    near = [turn for turn, _ in hits if words & find_stems(turn.query)]
     meant = [turn for turn in near if words <= find_stems(turn.query)]
     meant = [turn for turn in meant if fold(turn.query) == fold(wrong)] or meant
     facts = list(dict.fromkeys(turn.query for turn in meant or near))
