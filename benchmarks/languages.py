@@ -71,7 +71,12 @@ ABSENT: Final = {
 _NUMBER: Final = re.compile(
     r"^(?:\W*[0-9A-Z]{1,3}(?:\.\d+)*\.?\s+|(?:Kapitel|Chapter|Глава|Anhang|Appendix|第|付録|附录)\s*[\w.]+\s*[章部]?[.:\uff0e]?\s*)"
 )
-_LETTERS: Final = {"ja": r"[\u3040-\u9fff]", "zh": r"[\u4e00-\u9fff]", "ru": r"[\u0400-\u04ff]", "el": r"[\u0370-\u03ff]"}
+_LETTERS: Final = {
+    "ja": r"[\u3040-\u9fff]",
+    "zh": r"[\u4e00-\u9fff]",
+    "ru": r"[\u0400-\u04ff]",
+    "el": r"[\u0370-\u03ff]",
+}
 """What a translated heading has, where the alphabet tells."""
 
 
