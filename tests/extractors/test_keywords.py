@@ -306,7 +306,7 @@ def test_words_of_many_documents_begin_and_end_no_phrase() -> None:
         *["distance à la clé"] * 4,
         *["vue à la part"] * 30,
     ]
-    extractor = observed(texts, max_share=1, max_documents=40)
+    extractor = observed(texts, max_share=0.2)
     assert tags(extractor, "la clé à") == ["clé"]
     few = observed(["clé à distance"] * 3 + ["vue"] * 30)
     assert tags(few, "clé à distance") == ["clé à distance"]
