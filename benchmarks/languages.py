@@ -1,4 +1,4 @@
-"""Questions within German, Japanese, Russian, Chinese, French, Spanish and Greek, and from these into English.
+"""Questions within German, Japanese, Russian, Chinese, French, Spanish, Greek, and from these into English.
 
 Run: ``python benchmarks/languages.py --packages FOLDER``, with ``apt-get`` and ``dpkg-deb``; FOLDER keeps
 what was downloaded. The handbook, the installation guide, the FAQ, the developer's reference and the
@@ -116,7 +116,8 @@ def read_sections(language: str, packages: Path) -> Iterator[Section]:
         if (manual, language) not in ABSENT:
             root = _unpack(package.format(**LANGUAGES[language]), packages)
             for page in sorted(root.glob(pages.format(**LANGUAGES[language]))):
-                yield from _read_page(page, f"{manual}/{page.name.partition('.')[0]}")
+                name = page.name.removesuffix(".html").removesuffix(f".{LANGUAGES[language]['web']}")
+                yield from _read_page(page, f"{manual}/{name}")
 
 
 def _unpack(package: str, packages: Path) -> Path:

@@ -29,7 +29,7 @@ _LONGEST_WORD: Final = 64
 MAX_WORDS: Final = 3
 _PARTICLES: Final = re.compile(f"[{HIRAGANA}]+")
 JOINING_SHARE: Final = 0.2
-"""A word of more than this share of the documents, as an article or a preposition, begins and ends no phrase."""
+"""A word of more than this share of the documents, as a preposition, begins and ends no phrase."""
 _fold_cached = lru_cache(maxsize=1 << 16)(fold)
 SMALLEST_BOUND: Final = 5
 """A keyword of so few documents is never too frequent, however small the corpus."""
