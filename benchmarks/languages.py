@@ -1,4 +1,4 @@
-"""Questions within German, Japanese, Russian, Chinese and French, and from these into English.
+"""Questions within German, Japanese, Russian, Chinese, French, Spanish, Greek, and from these into English.
 
 Run: ``python benchmarks/languages.py --packages FOLDER``, with ``apt-get`` and ``dpkg-deb``; FOLDER keeps
 what was downloaded. The handbook, the installation guide, the FAQ, the developer's reference and the
@@ -57,17 +57,26 @@ LANGUAGES: Final = {
     "ru": {"region": "ru-RU", "guide": "ru", "web": "ru", "package": "-ru"},
     "zh": {"region": "zh-CN", "guide": "zh_CN", "web": "zh-cn", "package": "-zh-cn"},
     "fr": {"region": "fr-FR", "guide": "fr", "web": "fr", "package": "-fr"},
+    "es": {"region": "es-ES", "guide": "es", "web": "es", "package": "-es"},
+    "el": {"region": "el-GR", "guide": "el", "web": "el", "package": "-el"},
 }
 ABSENT: Final = {
     ("reference", "ru"),
     ("developers", "zh"),
     *((manual, "fr") for manual in ("faq", "developers", "reference")),
+    *((manual, "es") for manual in ("faq", "developers")),
+    *((manual, "el") for manual in ("faq", "developers", "reference")),
 }
 """Manuals that a language has no package of, or that are left out."""
 _NUMBER: Final = re.compile(
     r"^(?:\W*[0-9A-Z]{1,3}(?:\.\d+)*\.?\s+|(?:Kapitel|Chapter|Глава|Anhang|Appendix|第|付録|附录)\s*[\w.]+\s*[章部]?[.:\uff0e]?\s*)"
 )
-_LETTERS: Final = {"ja": r"[\u3040-\u9fff]", "zh": r"[\u4e00-\u9fff]", "ru": r"[\u0400-\u04ff]"}
+_LETTERS: Final = {
+    "ja": r"[\u3040-\u9fff]",
+    "zh": r"[\u4e00-\u9fff]",
+    "ru": r"[\u0400-\u04ff]",
+    "el": r"[\u0370-\u03ff]",
+}
 """What a translated heading has, where the alphabet tells."""
 
 
@@ -107,7 +116,8 @@ def read_sections(language: str, packages: Path) -> Iterator[Section]:
         if (manual, language) not in ABSENT:
             root = _unpack(package.format(**LANGUAGES[language]), packages)
             for page in sorted(root.glob(pages.format(**LANGUAGES[language]))):
-                yield from _read_page(page, f"{manual}/{page.name.partition('.')[0]}")
+                name = page.name.removesuffix(".html").removesuffix(f".{LANGUAGES[language]['web']}")
+                yield from _read_page(page, f"{manual}/{name}")
 
 
 def _unpack(package: str, packages: Path) -> Path:

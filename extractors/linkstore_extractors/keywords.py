@@ -17,7 +17,7 @@ from typing import Any, Final
 from langchain_core.documents import Document
 
 from linkstore.core.links import Link
-from linkstore.core.text import STOP_WORDS, fold, make_word_pattern
+from linkstore.core.text import HIRAGANA, STOP_WORDS, fold, make_word_pattern
 from linkstore.errors import ExtractionError
 
 _VERSION: Final = 1
@@ -27,6 +27,9 @@ _SENTENCE_ENDS: Final = frozenset(".!?…:\n")
 _LONGEST_WORD: Final = 64
 """Longer runs of letters are hashes, encoded data and the like."""
 MAX_WORDS: Final = 3
+_PARTICLES: Final = re.compile(f"[{HIRAGANA}]+")
+JOINING_SHARE: Final = 0.2
+"""A word of more than this share of the documents, as a preposition, begins and ends no phrase."""
 _fold_cached = lru_cache(maxsize=1 << 16)(fold)
 SMALLEST_BOUND: Final = 5
 """A keyword of so few documents is never too frequent, however small the corpus."""
@@ -85,11 +88,8 @@ class Frequencies:
             return -1.0
         if together >= self.documents:
             return 1.0
-        if len(words) == 2:
-            apart = count(words[0], 1) * count(words[1], 1)
-        else:
-            cuts = [(" ".join(words[:cut]), " ".join(words[cut:])) for cut in range(1, len(words))]
-            apart = max(count(left, 1) * count(right, 1) for left, right in cuts)
+        cuts = [(" ".join(words[:cut]), " ".join(words[cut:])) for cut in range(1, len(words))]
+        apart = max(count(left, 1) * count(right, 1) for left, right in cuts)
         return log(together * self.documents / apart) / -log(together / self.documents)
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,7 +142,11 @@ def get_text(source: Document | str) -> str:
 
 
 def find_runs(text: str) -> list[WordRun]:
-    """Split a text into runs, in order. Hyphens join words, other punctuation and blank lines part them."""
+    """Split a text into runs, in order. Hyphens join words, other punctuation and blank lines part them.
+
+    Hiragana part them too: most Japanese particles and endings are written in them.
+    """
+    text = _PARTICLES.sub("\u3001", text)
     runs: list[WordRun] = []
     run: WordRun | None = None
     opens, position = True, 0
@@ -257,8 +261,9 @@ class KeywordExtractor:
     The most salient are the document's keywords, and salience is the link's weight. Links go both
     ways: tag is the folded keyword, label is how the document first writes it, words joined by single
     spaces. Counts are those observed so far: a document extracted early sees less of the corpus.
-    English stop words; texts of other languages with spaces between words work less well, texts
-    without such spaces (Chinese, Japanese, Thai) do not.
+    English stop words are left out. In other languages the words of more than ``max_share`` of the
+    documents are, and those of a fifth begin and end no phrase. In Japanese, what stands between hiragana
+    is a word. Chinese and Thai, whose words no sign parts, work less well.
 
     Args:
         settings: What counts as a keyword.
@@ -290,7 +295,9 @@ class KeywordExtractor:
     def observe(self, sources: Iterable[Document | str]) -> None:
         """Count the words and phrases of these documents. A document observed twice counts twice."""
         for source in sources:
-            self._frequencies.add(find_candidates(find_runs(get_text(source))))
+            runs = find_runs(get_text(source))
+            letters = {word for run in runs for word in run.words if len(word) == 1 and word.isalpha()}
+            self._frequencies.add(find_candidates(runs) | letters)  # a letter may be a preposition
 
     def extract(self, source: Document | str) -> tuple[Link, ...]:
         """Return the document's keywords, most salient first, equal ones by tag.
@@ -340,9 +347,7 @@ class KeywordExtractor:
                     continue
                 keyword = keywords[tag] = _Keyword(" ".join(run.raws[start:end]))
             keyword.count += 1
-            factor = _weigh_occurrence(run, start, end)
-            if factor > keyword.factor:
-                keyword.factor = factor
+            keyword.factor = max(keyword.factor, _weigh_occurrence(run, start, end))
         return keywords
 
     def _segments(self, found: Sequence[WordRun]) -> Iterator[tuple[WordRun, int, int]]:
@@ -357,12 +362,13 @@ class KeywordExtractor:
 
     def _phrase_end(self, words: Sequence[str], start: int) -> int:
         """Return the end of the longest phrase that begins at ``start``, after one word if there is none."""
-        end = start + 1
+        end, rare = start + 1, max(SMALLEST_BOUND, JOINING_SHARE * self._frequencies.documents)
         for longer in range(start + 2, min(len(words), start + MAX_WORDS) + 1):
             phrase = words[start:longer]
             if self._frequencies[" ".join(phrase)] < self._settings.min_documents:
                 break
-            if self._frequencies.cohesion(phrase) >= self._settings.cohesion:
+            outer = max(map(self._frequencies.__getitem__, (phrase[0], phrase[-1])))
+            if outer <= rare and self._frequencies.cohesion(phrase) >= self._settings.cohesion:
                 end = longer
         return end
 

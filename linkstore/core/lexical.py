@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, filterfalse
 from typing import Any, Final, TypeVar
 from unicodedata import normalize
@@ -30,6 +31,8 @@ OTHER_NAME_FIELDS: Final = ("name", "label", "alias", "aliases", "names")
 """Metadata fields that hold another name of a document, or a list of names."""
 _NUMBER: Final = re.compile(r"\d{5,20}|(?=\d*[^\W\d])(?=\w*\d\w*\d\w*\d)\w{4,20}")
 _ACCENTS: Final = re.compile("(?<=[a-z])[\u0300-\u036f]+")
+_INFLECTED: Final = re.compile("(?P<russian>[\u0430-\u044f\u0451]+)|(?P<greek>[\u0370-\u03ff\u1f00-\u1fff]+)")
+"""Words whose letters say how to stem them. Those with a letter that Russian lacks are of other languages."""
 POSTINGS: Final = 20_000
 """Maximum number of documents, in total, in which the words of a question are looked up."""
 MAX_QUESTION_WORDS: Final = 128
@@ -45,7 +48,8 @@ def extract_terms(text: str) -> tuple[str, ...]:
     """Return the words that lexical search compares, in order: folded, without stop words.
 
     A possessive 's is dropped and so are apostrophes and the accents of Latin letters, which people often do
-    not type. ``split_unspaced`` of :mod:`linkstore.core.text` says what becomes of scripts without spaces.
+    not type. Russian and Greek words count by their stems. ``split_unspaced`` of :mod:`linkstore.core.text`
+    says what becomes of scripts without spaces.
     """
     if not text:  # as most names are
         return ()
@@ -58,7 +62,18 @@ def extract_terms(text: str) -> tuple[str, ...]:
         words = split_unspaced(normalize("NFC", bare).split(" "))
     if max(map(len, words), default=0) > MAX_WORD_LENGTH:
         words = [word for word in words if len(word) <= MAX_WORD_LENGTH]
-    return tuple(words)
+    return tuple(words if joined.isascii() else map(_stem, words))
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    """Return the stem of a Russian or Greek word by Snowball, and any other word as it is."""
+    match = _INFLECTED.fullmatch(word)
+    if match is None:
+        return word
+    from Stemmer import Stemmer
+
+    return str(Stemmer(match.lastgroup).stemWord(word)) or word  # a new one, since it has a state
 
 
 def extract_question_terms(text: str) -> tuple[tuple[str, ...], int]:

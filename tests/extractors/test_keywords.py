@@ -296,3 +296,22 @@ def test_keybert_takes_any_langchain_embedding() -> None:
     assert all(type(link.weight) is float and 0 < link.weight <= 1 for link in links)
     assert extractor.extract_query("Where is the Space Needle?")[0].direction == "out"
     assert extractor.extract("of the") == ()
+
+
+def test_words_of_many_documents_begin_and_end_no_phrase() -> None:
+    """Articles and prepositions of a language whose stop words are not known."""
+    texts = [
+        "l'accès à la clé à distance",
+        "clé à distance",
+        *["distance à la clé"] * 4,
+        *["vue à la part"] * 30,
+    ]
+    extractor = observed(texts, max_share=0.2)
+    assert tags(extractor, "la clé à") == ["clé"]
+    few = observed(["clé à distance"] * 3 + ["vue"] * 30)
+    assert tags(few, "clé à distance") == ["clé à distance"]
+
+
+def test_japanese_words_stand_between_hiragana() -> None:
+    texts = ["設定ファイルを編集します。", "この設定ファイルは大切です。", *["filler"] * 20]
+    assert tags(observed(texts), "設定ファイルの編集") == ["設定ファイル"]

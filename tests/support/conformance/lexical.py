@@ -53,7 +53,7 @@ class LexicalCases(LexicalScopeCases):
         for words, ids in {
             ("needle",): {"a", "b"},
             ("needle", "haystack"): {"a", "b"},
-            ("москва",): {"d"},
+            extract_terms("Москвы"): {"d"},
             ("strasse",): {"d"},
             ("needle_work",): {"e"},
             extract_terms("東京の塔"): {"d"},
