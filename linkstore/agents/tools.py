@@ -218,14 +218,14 @@ def make_specs(
     require_list("names of tools", only=chosen)
     if unknown := set(chosen) - _READING.keys():
         raise ArgumentError(f"there is no tool {min(unknown)!r}; the tools are {', '.join(_READING)}")
-    described = run(match_tool.describe_store(scope)) if "match" in chosen else match_tool.NOT_DESCRIBED
+    described = run(match_tool.describe_store(scope))[0] if "match" in chosen else ""
     words: dict[str, object] = {name: f"{prefix}{name}" for name in _READING}
     words |= {
         "results": limits.results,
         "text": f"{limits.text:,}",
         "most_named": store_tools.MOST_NAMED,
         "subject": f"Its subject: {about.strip().rstrip('.')}. " if about.strip() else "",
-        "store": described.text[:MAX_DESCRIBED],
+        "store": described[:MAX_DESCRIBED],
     }
     changes: dict[str, dict[str, tuple[Any, Any] | None]] = {
         "search": _change_search(schema),
