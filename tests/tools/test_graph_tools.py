@@ -209,6 +209,17 @@ class TestTypes:
         assert len(types) == 8
         assert set(types[5:]) - {"r"}
 
+    def test_a_type_among_the_kinds_of_link_is_left_out_and_told(self, ships):
+        told = "'Class' is a type, not a kind of link, and was left out."
+        every = self.call(ships, "follow", id="Albatross")
+        answer = self.call(ships, "follow", id="Albatross", kinds=["class"])
+        assert answer.artifact["results"] == every.artifact["results"]
+        assert answer.artifact["notes"] == [*every.artifact["notes"], told.replace("Class", "class")]
+        some = self.call(ships, "follow", id="Albatross", kinds=["Class", "OF_CLASS"])
+        assert told in some.text
+        assert "OF_CLASS" in some.artifact["results"][0]["chains"][0]["text"]
+        assert len(some.artifact["results"]) <= len(every.artifact["results"])
+
     @pytest.mark.parametrize(
         ("name", "given", "meant"),
         [
