@@ -17,8 +17,9 @@ Run: ``python benchmarks/graphs.py --data DIR [--graph-seed 5] [--graphs org,oss
     search claims nothing. Contenders: the queries; the default search, with and without the names in the
     question; the tool ``search`` with the type of the results; langchain-graph-retriever (its Eager strategy,
     the same embedding), if it is installed.
-    With ``--model openai:NAME --base-url URL``, queries that a model writes for at most ``--most`` questions,
-    of each category in turn, and those of its first try.
+    With ``--model openai:NAME --base-url URL``, a model writes the queries instead, for at most ``--most``
+    questions of each graph, of each category in turn: how many lead to just the right documents, and of these
+    at the first try; how many lead to a wrong one; how many have no answer; calls and tokens a question.
     ``--by-category`` shows each category apart, ``--show N`` the first wrong answers.
 """
 
@@ -41,7 +42,6 @@ from langchain_core.documents import Document
 from linkstore import LinkStore
 from linkstore.agents import ask_graph, graph_tools
 from linkstore.agents.chat_models import chat_model
-from linkstore.agents.graph_questions import GraphReply
 from linkstore.embeddings import get_embedding
 from linkstore.errors import LinkStoreError
 from linkstore.store import Relation, Schema
@@ -112,6 +112,7 @@ def main() -> None:
     parser.add_argument("--by-category", action="store_true", help="a row for each category")
     parser.add_argument("--model", help="a chat model that writes queries, such as openai:qwen")
     parser.add_argument("--base-url", help="where the server of the model listens")
+    parser.add_argument("--timeout", type=float, help="seconds that a call of the model may take")
     parser.add_argument("--most", type=int, default=25, help="questions asked of the model (default 25)")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print the first N wrong answers")
     add_output(parser)
@@ -122,7 +123,8 @@ def main() -> None:
     if not graphs:
         print(f"no file of {options.data} makes a Dom")
         return
-    rows = [row for graph in graphs for row in _measure(graph, options)]
+    measure = _measure_model if options.model else _measure
+    rows = [row for graph in graphs for row in measure(graph, options)]
     listed(f"graphs, seed {options.graph_seed}", rows, as_json=options.json, record_as=options.record)
 
 
@@ -144,7 +146,7 @@ def _measure(graph: Dom, options: argparse.Namespace) -> Iterator[dict[str, Any]
     with LinkStore.open(":memory:", get_embedding(options.embedding)) as store:
         store.schema.set(graph.schema)
         store.add_documents(graph.docs)
-        for name, contender in _make_contenders(store, graph, options).items():
+        for name, contender in _make_contenders(store, graph).items():
             answers = [(question, contender(question)) for question in graph.questions]
             asked = [(question, answer) for question, answer in answers if answer is not None]
             groups = {"": asked}
@@ -178,7 +180,7 @@ def _score(answers: Sequence[tuple[GraphQuestion, Answer]]) -> dict[str, float]:
     }
 
 
-def _make_contenders(store: LinkStore, graph: Dom, options: argparse.Namespace) -> dict[str, Contender]:
+def _make_contenders(store: LinkStore, graph: Dom) -> dict[str, Contender]:
     tool: Any = next(tool for tool in graph_tools(store, about=graph.about) if tool.name == "search")
     contenders: dict[str, Contender] = {
         "queries written by hand": _ask_by_query(store),
@@ -195,9 +197,6 @@ def _make_contenders(store: LinkStore, graph: Dom, options: argparse.Namespace) 
         ),
         "tool search, result type said": _ask_by_tool(tool, graph),
     }
-    if options.model:
-        some = _take_in_turn(graph.questions, options.most)
-        contenders |= _ask_by_model(store, some, options.model, options.base_url)
     try:
         contenders["langchain-graph-retriever"] = _ask_by_peer(store, graph)
     except ImportError:
@@ -228,30 +227,38 @@ def _ask_by_query(store: LinkStore) -> Contender:
     return ask
 
 
-def _ask_by_model(
-    store: LinkStore, questions: Sequence[GraphQuestion], model: str, base_url: str | None
-) -> dict[str, Contender]:
-    """Ask a model for queries; those that it wrote at its first try are a row of their own."""
-    chat = chat_model(model, base_url=base_url, temperature=0)
-    replies: dict[str, GraphReply] = {}
-
-    def ask(question: GraphQuestion) -> Answer | None:
-        if question not in questions:
-            return None
-        if question.text not in replies:
-            replies[question.text] = ask_graph(store, question.text, chat)
-        reply = replies[question.text]
-        if reply.query is None or reply.answer is None:
-            return (), True
-        # What is counted or grouped is judged by its documents.
-        listed = replace(reply.query, returns="documents", field=None, limit=1_000)
-        return store.match(listed).ids, True
-
-    def ask_once(question: GraphQuestion) -> Answer | None:
-        answer = ask(question)
-        return ((), True) if answer is not None and replies[question.text].tries > 1 else answer
-
-    return {"queries by the model": ask, "of these, at the first try": ask_once}
+def _measure_model(graph: Dom, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Ask a model for queries, and tell of each question as it comes."""
+    chat = chat_model(options.model, base_url=options.base_url, temperature=0, timeout=options.timeout)
+    counts = Counter(dict.fromkeys(("just right", "at the first try", "wrong", "no answer"), 0))
+    calls, tokens = 0, 0
+    questions = _take_in_turn(graph.questions, options.most)
+    with LinkStore.open(":memory:", get_embedding(options.embedding)) as store:
+        store.schema.set(graph.schema)
+        store.add_documents(graph.docs)
+        for question in questions:
+            reply = ask_graph(store, question.text, chat)
+            calls += reply.calls
+            tokens += (reply.prompt_tokens or 0) + (reply.output_tokens or 0)
+            ids: set[str] = set()
+            if reply.query is not None and reply.answer is not None and not reply.problem:
+                # What is counted or grouped is judged by its documents.
+                every = replace(reply.query, returns="documents", field=None, limit=1_000)
+                ids = set(store.match(every).ids)
+            right, wrong = ids == question.gold, bool(ids - question.gold)
+            counts.update({"just right": right, "at the first try": right and reply.tries == 1})
+            counts.update({"wrong": wrong, "no answer": not ids})
+            verdict = "right" if right else "wrong" if wrong else "in part" if ids else "none"
+            print(
+                f"{verdict}: {question.text} | {reply.cypher} | {reply.problem}", file=sys.stderr, flush=True
+            )
+    yield {
+        "graph, asked of": f"{graph.name}, {options.model}",
+        "questions": len(questions),
+        **counts,
+        "calls": round(calls / len(questions), 2),
+        "tokens": round(tokens / len(questions)),
+    }
 
 
 def _ask_by_tool(tool: Any, graph: Dom) -> Contender:

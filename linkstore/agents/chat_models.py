@@ -73,13 +73,8 @@ def chat_model(
     except ImportError as error:
         raise MissingExtraError("a chat model by name", "agents") from error
     provider = name.partition(":")[0] if ":" in name else ""
-    own = {
-        "base_url": base_url,
-        "temperature": temperature,
-        "max_tokens": max_tokens,
-        "timeout": timeout,
-    }
-    options: dict[str, Any] = _choose_local_options(provider, base_url) | omit_none(**own)
+    own = omit_none(base_url=base_url, temperature=temperature, max_tokens=max_tokens, timeout=timeout)
+    options: dict[str, Any] = _choose_local_options(provider, base_url) | own
     if provider == "ollama":
         options |= {"num_predict": options.pop("max_tokens"), "num_ctx": context or OLLAMA_CONTEXT}
         options |= {"client_kwargs": {"timeout": options.pop("timeout")}} if timeout else {}

@@ -63,6 +63,18 @@ def _fit_link(link: PatternLink, nodes: dict[str, PatternNode], arrows: Sequence
     return replace(link if forward else link.turn(), directed=True)
 
 
+def is_turnable(cypher: CypherQuery, schema: Schema) -> bool:
+    """Say whether the schema allows a relationship of a query in both directions, as between persons."""
+    arrows = list_arrows(schema)
+    both = [arrow for arrow in arrows if (arrow[0], arrow[2], arrow[1]) in arrows]
+    return any(
+        arrow[0] in link.kinds and _joins(arrow, part.nodes[link.start].type, part.nodes[link.end].type)
+        for part in cypher.pattern.parts
+        for link in part.links
+        for arrow in both
+    )
+
+
 def _joins(arrow: Arrow, start: str | None, end: str | None) -> bool:
     return start in (None, arrow[1]) and end in (None, arrow[2])
 

@@ -222,9 +222,14 @@ class FactSummary:
 
 
 def _index(
-    store: LinkStore, facts: LinkStore, extractor: FactExtractor, dry_run: bool
+    store: LinkStore, extractor: FactExtractor, facts: LinkStore, dry_run: bool
 ) -> Operation[FactSummary]:
     """Extract the facts of new and changed chunks, and remove facts of chunks that are gone."""
+    require_store(store=store, facts=facts)
+    require_having("aextract", "a FactExtractor, such as ModelExtractor(model)", extractor=extractor)
+    if facts is store:
+        raise DocumentError("facts cannot be kept among their chunks; pass another store as facts")
+    check_embeddings(store, facts)  # or no reader could use them
     digests = yield from call(facts.pages.digests, facts.pages.adigests, FACT_SOURCE)
     summary, seen, after = FactSummary(dry_run=dry_run), set[str](), None
     while records := (yield from call_engine(store.backend, store.backend.scan(after, _CHUNKS_PER_SCAN))):
@@ -302,14 +307,14 @@ def index_facts(
         DocumentError: If ``facts`` is the store itself.
         BackendError: If a storage engine fails; what was written stays.
     """
-    return run(_prepare(store, extractor, facts, dry_run))
+    return run(_index(store, extractor, facts, dry_run))
 
 
 async def aindex_facts(
     store: LinkStore, extractor: FactExtractor, *, facts: LinkStore, dry_run: bool = False
 ) -> FactSummary:
     """Extract facts without blocking the event loop: see :func:`index_facts`."""
-    return await arun(_prepare(store, extractor, facts, dry_run))
+    return await arun(_index(store, extractor, facts, dry_run))
 
 
 def check_embeddings(store: LinkStore, facts: LinkStore) -> None:
@@ -323,18 +328,6 @@ def check_embeddings(store: LinkStore, facts: LinkStore) -> None:
         raise EmbeddingError(
             f"the chunks are embedded with {names[0]!r}, their facts with {names[1]!r}; use the same for both"
         )
-
-
-def _prepare(
-    store: LinkStore, extractor: FactExtractor, facts: LinkStore, dry_run: bool
-) -> Operation[FactSummary]:
-    """Return a run, once it is sure that a reader can use its facts."""
-    require_store(store=store, facts=facts)
-    require_having("aextract", "a FactExtractor, such as ModelExtractor(model)", extractor=extractor)
-    if facts is store:
-        raise DocumentError("facts cannot be kept among their chunks; pass another store as facts")
-    check_embeddings(store, facts)
-    return _index(store, facts, extractor, dry_run)
 
 
 MOST_FACTS: Final = 60

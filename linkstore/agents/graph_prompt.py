@@ -1,4 +1,4 @@
-"""The prompt for Cypher about a store: types, relations, examples, and paths from what a question names.
+"""The prompt for Cypher about a question, and a query compared with the question: in words, and for gaps.
 
 The examples are made of the relations of the store, with marks such as <a ship> in the place of names. The
 paths begin at the documents that a question names, as queries that need little change: a small model picks
@@ -8,6 +8,8 @@ and others, "Text-to-SQL Empowered by Large Language Models", PVLDB 17(5), 2024.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
@@ -15,6 +17,7 @@ from typing import Final
 from langchain_core.documents import Document
 
 from linkstore.agents.cypher_schema import MAX_PATHS, Arrow, list_arrows, list_paths, quote, write_node
+from linkstore.core.cypher import CypherQuery, Pattern
 from linkstore.core.text import tokenize
 from linkstore.store.schema import Schema
 from linkstore.strategies.resolver import list_given_names
@@ -26,6 +29,14 @@ MAX_LEADS: Final = 10
 MAX_NAMES: Final = 3
 MAX_EXAMPLES: Final = 8
 """How many relations have examples."""
+_NEGATIONS: Final = frozenset(
+    tokenize(
+        "not no never without neither nor none except cannot nicht kein keine keinen keiner ohne außer pas"
+        " sans sauf aucun aucune sin excepto senza tranne niet geen zonder"
+    )
+)
+"""Words that leave something out. A query that does not is not believed; nothing else is made of them."""
+_EXCLUDING: Final = re.compile(r"\$(?:ne|nin|lt|lte|gt|gte|exists)\b")
 _TASK: Final = """\
 Translate a question into Cypher, for a graph database with these types and fields:
 {types}
@@ -122,12 +133,59 @@ def is_in_question(name: str, question: str) -> bool:
     }
 
 
-def write_leads(names: Sequence[Name], schema: Schema) -> str:
+def write_reading(cypher: CypherQuery) -> str:
+    """Say in words what a query asks for, as X, with its conditions."""
+    return "; ".join(_list_statements(cypher.pattern, cypher.returned[0].variable))
+
+
+def _list_statements(pattern: Pattern, asked: str) -> Iterator[str]:
+    names = {
+        variable: "X" if variable == asked else node.name or f"some {(node.type or 'thing').lower()}"
+        for variable, node in pattern.nodes.items()
+    }
+    if wanted := pattern.nodes.get(asked):
+        yield from [f"X is {wanted.name or f'a {wanted.type}'}"] if wanted.name or wanted.type else ()
+    for link in pattern.links:
+        yield f"{names[link.start]} {' or '.join(map(_write_words, link.kinds))} {names[link.end]}"
+    for variable, node in pattern.nodes.items():
+        yield from (f"{names[variable]} has {json.dumps(own, ensure_ascii=False)}" for own in node.filters)
+    for _, other in pattern.without:
+        yield f"not: {'; '.join(_list_statements(other, asked))}"
+
+
+def find_gap(question: str, cypher: CypherQuery, names: Sequence[Name], values: Iterable[str]) -> str:
+    """Return the first gap in a query, a part of its question left out; an empty string if none is seen.
+
+    Args:
+        question: The question.
+        cypher: The query.
+        names: Names in the question, each with its type.
+        values: Values of fields that the model was shown.
+    """
+    nodes = [node for part in cypher.pattern.parts for node in part.nodes.values()]
+    kinds = [kind for part in cypher.pattern.parts for link in part.links for kind in link.kinds]
+    query = " ".join([*kinds, *(f"{node.name} {node.type} {node.filters}" for node in nodes)])
+    used = set(tokenize(query.replace("_", " ")))
+    words = [word.removesuffix("'s") for word in tokenize(question)]
+    padded = f" {' '.join(words)} "
+    own = [name for name, _ in names]
+    texts = [*own, *(value for value in sorted(values) if f" {' '.join(tokenize(value))} " in padded)]
+    if missing := [text for text in texts if not used.issuperset(tokenize(text))]:
+        return f"the question says {missing[0]!r}, which is a name or a value, and the query does not"
+    negations = [word for word in words if word in _NEGATIONS or word.endswith("n't")]
+    negated = set(negations).difference(*map(tokenize, own))
+    if negated and not (cypher.pattern.without or _EXCLUDING.search(query)):
+        return f"the question says {min(negated)!r}, and the query leaves nothing out"
+    return ""
+
+
+def write_leads(names: Sequence[Name], schema: Schema, *, turned: bool = False) -> str:
     """Say what a question names, and list the paths from there as queries; nothing without a name.
 
     Args:
         names: Names in the question, each with the type of the document that it means.
         schema: Of the store.
+        turned: Whether relations between documents of one type come against their direction first.
     """
     arrows = list_arrows(schema)
     named = [(name, label) for name, label in names if label in schema.types]
@@ -136,11 +194,13 @@ def write_leads(names: Sequence[Name], schema: Schema) -> str:
     meant = ", ".join(f"{name} is a {label}" for name, label in named)
     lines = [f"In the question: {meant}. Paths from there:"]
     for name, label in named:
-        lines += islice(_list_leads(name, label, arrows, sorted(schema.types)), 2 * MAX_LEADS)
+        lines += islice(_list_leads(name, label, arrows, sorted(schema.types), turned), 2 * MAX_LEADS)
     return "\n".join([*lines, ""])
 
 
-def _list_leads(name: str, label: str, arrows: Sequence[Arrow], types: Sequence[str]) -> Iterator[str]:
+def _list_leads(
+    name: str, label: str, arrows: Sequence[Arrow], types: Sequence[str], turned: bool
+) -> Iterator[str]:
     """Yield questions and queries from a named document to each type, the shortest first.
 
     The questions ask for a type alone, and say the relation only where it joins documents of the same type:
@@ -148,8 +208,8 @@ def _list_leads(name: str, label: str, arrows: Sequence[Arrow], types: Sequence[
     """
     for arrow in arrows:
         if arrow[1] == arrow[2] == label:
-            yield from _ask_one_link(arrow, name, True)
-            yield from _ask_one_link(arrow, name, False)
+            yield from _ask_one_link(arrow, name, not turned)
+            yield from _ask_one_link(arrow, name, turned)
     paths = [(path, end) for end in types for path in list_paths(arrows, label, end)[: MAX_PATHS - 1]]
     start = write_node("", label)
     for path, end in sorted(paths, key=lambda own: own[0].count("[")):

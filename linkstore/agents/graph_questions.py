@@ -2,22 +2,34 @@
 
 The model writes Cypher, of which models have read much, from what :mod:`linkstore.agents.graph_prompt` shows
 it. A relationship that the schema allows in the other direction only is turned, and a name that the question
-lacks is refused. A query that cannot be read, names what is not there, or finds nothing, is asked for once
-more, with the reason. The answer is that of the query, which is returned beside it.
+lacks is refused, and so is a query without a name, a value or a negation that the question has. Where the
+schema allows a relationship in both directions, the model is shown the paths in the other order once more,
+and must mean the same. A query that cannot be read, names what is not there, or finds nothing, is asked for
+once more, with the reason. The answer is that of the query, which is returned beside it.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.cypher_schema import fit_schema
-from linkstore.agents.graph_prompt import Name, find_names, is_in_question, write_leads, write_task
+from linkstore.agents.cypher_schema import fit_schema, is_turnable
+from linkstore.agents.graph_prompt import (
+    Name,
+    find_gap,
+    find_names,
+    is_in_question,
+    write_leads,
+    write_reading,
+    write_task,
+)
 from linkstore.agents.match_tool import describe_store
-from linkstore.agents.model_calls import MalformedOutput, OutputModel
+from linkstore.agents.model_calls import MalformedOutput, ModelReply, OutputModel
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.arguments import require
 from linkstore.core.calls import Operation, arun, call, run
@@ -42,6 +54,10 @@ NAMED: Final = 10
 """How many documents are looked at for names in the question."""
 
 
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+"""A text among the values of a field, in a description."""
+
+
 class WrittenQuery(BaseModel):
     """A query in Cypher."""
 
@@ -57,6 +73,7 @@ class GraphReply:
         cypher: The last query as the model wrote it.
         query: What it says; None if it cannot be read.
         answer: Its answer; None if it could not be carried out.
+        reading: What the query says, in words, where X is what it asks for; empty if it cannot be read.
         problem: Why there is no result, in words; None if there is one.
         tries: How many queries were asked for.
         calls: How many calls of the model it took.
@@ -68,6 +85,7 @@ class GraphReply:
     cypher: str = ""
     query: GraphQuery | None = None
     answer: GraphAnswer | None = None
+    reading: str = ""
     problem: str | None = None
     tries: int = 0
     calls: int = 0
@@ -106,82 +124,115 @@ def _ask(
     store: LinkStore, question: str, model: BaseChatModel, filter: Filter | None
 ) -> Operation[GraphReply]:
     require(str, "a question in words", question=question)
-    scope, asked = ToolScope(store, filter=filter), OutputModel(model)
+    scope = ToolScope(store, filter=filter)
     recorded = yield from read_schema(scope.backend)
     if recorded is None:
         raise SchemaError(
             "the store records no schema, so a model cannot know its relations; record one:"
             " store.schema.set(Schema.infer(store))"
         )
-    schema = recorded.schema
-    description = yield from describe_store(scope)
-    hits = yield from call(store.search, store.asearch, question, k=NAMED, filter=filter)
-    names = find_names(question, [hit.document for hit in hits], schema.type_field)
-    messages: list[BaseMessage] = [
-        SystemMessage(write_task(schema, description.types)),
-        HumanMessage(f"{write_leads(names, schema)}Question: {question}"),
-    ]
-    reply = GraphReply(question=question)
-    for _ in range(TRIES):
-        (output,) = yield from asked.request(WrittenQuery, [messages])
-        if isinstance(output, Exception):
-            raise output
-        reply = replace(
-            reply,
-            cypher="" if isinstance(output.output, MalformedOutput) else output.output.cypher,
-            query=None,
-            answer=None,
-            problem=output.output.problem if isinstance(output.output, MalformedOutput) else None,
-            tries=reply.tries + 1,
-            calls=reply.calls + output.calls,
-            prompt_tokens=_add(reply.prompt_tokens, output.prompt_tokens),
-            output_tokens=_add(reply.output_tokens, output.output_tokens),
-        )
-        if reply.problem is None:
-            reply = yield from _answer(scope, schema, reply)
-        if reply.problem is None:
-            break
-        leads = "" if names else write_leads((yield from _look_up_names(scope, reply)), schema)
-        reason = f"That query has no result: {reply.problem}\n{leads}Write one that has one."
-        messages = [*messages[:2], AIMessage(output.text), HumanMessage(reason)]
-    return reply
+    return (yield from _Asking(scope, recorded.schema, OutputModel(model), question).ask())
 
 
-def _look_up_names(scope: ToolScope, reply: GraphReply) -> Operation[list[Name]]:
-    """Find what names in a query mean, such as misspelt ones."""
-    try:
-        nodes = read_cypher(reply.cypher, forgiving=True).pattern.nodes.values()
-    except QueryError:
-        return []
-    names: list[Name] = []
-    for name in dict.fromkeys(node.name for node in nodes if node.name is not None):
-        if is_in_question(name, reply.question):
+class _Asking:
+    """The queries that are asked for to answer one question.
+
+    Args:
+        scope: What the queries see.
+        schema: Of the store.
+        model: Writes them.
+        question: The question.
+    """
+
+    def __init__(self, scope: ToolScope, schema: Schema, model: OutputModel, question: str) -> None:
+        self._scope, self._schema, self._model, self._question = scope, schema, model, question
+        self._reply = GraphReply(question=question)
+        self._paid: list[ModelReply[WrittenQuery]] = []
+        self._names: list[Name] = []
+
+    def ask(self) -> Operation[GraphReply]:
+        """Ask for a query, and for another one if there is a problem."""
+        store, question = self._scope.store, self._question
+        _, types = yield from describe_store(self._scope)
+        values = set(_QUOTED.findall(types))
+        hits = yield from call(store.search, store.asearch, question, k=NAMED, filter=self._scope.filter)
+        self._names = find_names(question, [hit.document for hit in hits], self._schema.type_field)
+        task, shown = SystemMessage(write_task(self._schema, types)), write_leads(self._names, self._schema)
+        base: list[BaseMessage] = [task, HumanMessage(f"{shown}Question: {question}")]
+        messages = base
+        for tries in range(1, TRIES + 1):
+            reply = yield from self._request(messages)
+            self._reply = GraphReply(question=question, tries=tries)
+            try:
+                yield from self._answer(reply, values, task)
+                break
+            except (QueryError, UnknownNameError, FilterError, StrategyError) as error:
+                self._reply = replace(self._reply, problem=str(error))
+            leads = "" if shown else write_leads(self._names, self._schema)
+            reason = f"That query has no result: {self._reply.problem}\n{leads}Write one that has one."
+            messages = [*base, AIMessage(reply.text), HumanMessage(reason)]
+        costs = ("calls", "prompt_tokens", "output_tokens")
+        paid: dict[str, Any] = {name: _add([getattr(reply, name) for reply in self._paid]) for name in costs}
+        return replace(self._reply, **paid)
+
+    def _request(self, messages: Sequence[BaseMessage]) -> Operation[ModelReply[WrittenQuery]]:
+        (reply,) = yield from self._model.request(WrittenQuery, [messages])
+        if isinstance(reply, Exception):
+            raise reply
+        self._paid.append(reply)
+        return reply
+
+    def _answer(
+        self, reply: ModelReply[WrittenQuery], values: set[str], task: BaseMessage
+    ) -> Operation[None]:
+        """Carry out a query, if it says all of the question.
+
+        Raises:
+            QueryError: If it does not, or nothing matches: another query may do better.
+        """
+        cypher = yield from self._read(reply)
+        reading = write_reading(cypher)
+        self._reply = replace(self._reply, query=make_query(cypher), reading=reading)
+        if gap := find_gap(self._question, cypher, self._names, values):
+            raise QueryError(gap)
+        answer = yield from self._match(cypher)
+        leads = write_leads(self._names, self._schema, turned=True)
+        if answer.total and leads and is_turnable(cypher, self._schema):
+            again = yield from self._request([task, HumanMessage(f"{leads}Question: {self._question}")])
+            other = yield from self._match((yield from self._read(again)))
+            if (other.total, other.ids) != (answer.total, answer.ids):
+                problem = f"asked again, the model wrote another query than: {reading}"
+                self._reply = replace(self._reply, problem=problem)
+                return  # a further query would depend on the order of the paths as well
+        self._reply = replace(self._reply, answer=answer)
+        if not answer.total:
+            raise QueryError(answer.reason or "nothing matches")
+
+    def _read(self, reply: ModelReply[WrittenQuery]) -> Operation[CypherQuery]:
+        """Read a query, and find what its names mean, such as misspelt ones, if the question had none known.
+
+        Raises:
+            QueryError: If it cannot be read, or has a name that the model made up.
+        """
+        if isinstance(reply.output, MalformedOutput):
+            raise QueryError(reply.output.problem)
+        self._reply = replace(self._reply, cypher=self._reply.cypher or reply.output.cypher)
+        cypher, scope = read_cypher(reply.output.cypher, forgiving=True), self._scope
+        nodes = [node for part in cypher.pattern.parts for node in part.nodes.values()]
+        looked_up: list[Name] = []
+        for name in dict.fromkeys(node.name for node in nodes if node.name is not None):
+            if not is_in_question(name, self._question):
+                raise QueryError(f"the question does not name {name!r}, so the query may not either")
             resolution, type_field = yield from look_up_name(scope.backend, name, None, scope.filter)
             if resolution.document is not None:
-                names.append((name, str(resolution.document.metadata.get(type_field))))
-    return names
+                looked_up.append((name, str(resolution.document.metadata.get(type_field))))
+        self._names = self._names or looked_up
+        return fit_schema(cypher, self._schema)
+
+    def _match(self, cypher: CypherQuery) -> Operation[GraphAnswer]:
+        scope = self._scope
+        return (yield from answer_query(scope.backend, make_query(cypher), scope.filter, scope.ceiling))
 
 
-def _answer(scope: ToolScope, schema: Schema, reply: GraphReply) -> Operation[GraphReply]:
-    """Carry out the query of a reply, or say what is wrong with it."""
-    try:
-        cypher = read_cypher(reply.cypher, forgiving=True)
-        _check_names(cypher, reply.question)
-        query = make_query(fit_schema(cypher, schema))
-        reply = replace(reply, query=query)
-        answer = yield from answer_query(scope.backend, query, scope.filter, scope.ceiling)
-    except (QueryError, UnknownNameError, FilterError, StrategyError) as error:
-        return replace(reply, problem=str(error))
-    return replace(reply, answer=answer, problem=None if answer.total else answer.reason or "nothing matches")
-
-
-def _check_names(cypher: CypherQuery, question: str) -> None:
-    """Refuse names that a model made up."""
-    for part in cypher.pattern.parts:
-        for node in part.nodes.values():
-            if node.name is not None and not is_in_question(node.name, question):
-                raise QueryError(f"the question does not name {node.name!r}, so the query may not either")
-
-
-def _add(first: int | None, second: int | None) -> int | None:
-    return first if second is None else second + (first or 0)
+def _add(counts: Sequence[int | None]) -> int | None:
+    return sum(filter(None, counts)) if set(counts) != {None} else None

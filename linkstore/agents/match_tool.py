@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from linkstore.agents.cypher_schema import fit_schema, list_arrows, quote, write_arrow, write_node
@@ -25,7 +25,7 @@ from linkstore.core.display import escape_unprintable, format_count
 from linkstore.core.filters import parse_filter
 from linkstore.core.graph_answer import GraphAnswer
 from linkstore.core.graph_query import GraphQuery
-from linkstore.core.links import LINKS_KEY, Link, parse_links
+from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.plans import Documents, Nearest, Plan, StoredDocument, ask
 from linkstore.errors import FilterError, QueryError, UnknownNameError
 from linkstore.store.graph import answer_query
@@ -109,31 +109,17 @@ def _format_answer(
         lines.append(f"{shown} of {format_count(answer.distinct, 'value')} of {quote_value(query.field)}:")
         lines += [f"- {escape_unprintable(quote_value(value))}" for value in answer.values]
         lines += [f"- {escape_unprintable(quote_value(value))}: {count:,}" for value, count in answer.groups]
-    rows = [{"value": value, "count": count} for value, count in answer.groups]
-    data = {
-        "values": list(answer.values),
-        "groups": rows,
-        "distinct": answer.distinct,
-        "reason": answer.reason,
-    }
-    return ToolAnswer(text="\n".join([*lines, *remarks]), data={**data, **more, "notes": list(remarks)})
+    data = {**answer.to_dict(), **more, "notes": list(remarks)}
+    return ToolAnswer(text="\n".join([*lines, *remarks]), data=data)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreDescription:
-    """What a model must know of a store to write queries.
+def describe_store(scope: ToolScope) -> Operation[tuple[str, str]]:
+    """Describe the documents of a scope from its schema, or else its vocabulary, and from samples.
 
-    Args:
-        text: Types with their fields and commonest values, relations as patterns, and the form of a query.
-        types: The types alone, a line each.
+    Returns:
+        Types with their fields and commonest values, relations as patterns, and the form of a query; and the
+        types alone, a line each.
     """
-
-    text: str
-    types: str = ""
-
-
-def describe_store(scope: ToolScope) -> Operation[StoreDescription]:
-    """Describe the documents of a scope from its schema, or else its vocabulary, and from samples."""
     recorded = yield from read_schema(scope.backend)
     schema = recorded.schema if recorded else None
     manifest = yield from call_engine(scope.backend, scope.backend.manifest())
@@ -162,12 +148,7 @@ def describe_store(scope: ToolScope) -> Operation[StoreDescription]:
         kind, first, second = list_arrows(schema)[0] if schema else (relations[0], "", "")
         form = f"{write_node('', first, '<name>')}-[:{quote(kind)}]->{write_node('x', second)}"
         lines.append(f" Form: MATCH {form} RETURN x.")
-    return StoreDescription(
-        text=escape_unprintable("".join(lines)), types="\n".join(map(escape_unprintable, described))
-    )
-
-
-NOT_DESCRIBED: Final = StoreDescription(text="")
+    return escape_unprintable("".join(lines)), "\n".join(map(escape_unprintable, described))
 
 
 def _format_json(value: object) -> str:
@@ -181,11 +162,8 @@ def _read_sample(dimension: int, type_field: str, type: str | None) -> Plan[list
 
 
 def _list_kinds(documents: Iterable[StoredDocument]) -> tuple[str, ...]:
-    return tuple(sorted({link.kind for document in documents for link in _read_links(document)}))
-
-
-def _read_links(document: StoredDocument) -> tuple[Link, ...]:
-    return parse_links({LINKS_KEY: document.metadata.get(LINKS_KEY)}, document.id)
+    links = (parse_links({LINKS_KEY: own.metadata.get(LINKS_KEY)}, own.id) for own in documents)
+    return tuple(sorted({link.kind for own in links for link in own}))
 
 
 def _describe_type(name: str | None, documents: Sequence[StoredDocument], type_field: str) -> str:

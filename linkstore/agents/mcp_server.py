@@ -15,18 +15,13 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from langchain_core.documents import Document
-from pydantic import ValidationError
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
 
 from linkstore._version import __version__
 from linkstore.agents.store_tools import find_documents, schema
 from linkstore.agents.tool_answers import ToolScope
-from linkstore.agents.tools import (
-    ToolSpec,
-    format_argument_error,
-    format_error,
-    make_specs,
-    make_writing_specs,
-)
+from linkstore.agents.tools import format_error, make_tools, make_writing_tools
 from linkstore.core.calls import Operation, arun, call, call_engine
 from linkstore.core.display import get_url, join_headings
 from linkstore.core.documents import is_storable
@@ -49,6 +44,7 @@ except ImportError as error:
         " (its clients may have any version), or use graph_tools(store), which needs no server"
     ) from error
 
+WRITING: Final = frozenset({"add", "delete"})
 PROMPT_NAME: Final = "answer_with_sources"
 STORE_FAILED: Final = "The store failed; the log of the server says how."
 _ADDRESS: Final = re.compile(
@@ -90,11 +86,11 @@ class ServedStore:
     only: Sequence[str] | None = None
     write: bool = False
 
-    def make_specs(self) -> list[ToolSpec]:
-        """Make its tools."""
+    def make_tools(self) -> list[BaseTool]:
+        """Make its tools, the writing ones last."""
         about = self.about or self.name
-        specs = [*make_specs(self.scope, about, f"{self.name}_" if self.name else "", self.only)]
-        return [*specs, *(make_writing_specs(self.scope) if self.write else ())]
+        reading = make_tools(self.scope, about, f"{self.name}_" if self.name else "", self.only)
+        return [*reading, *(make_writing_tools(self.scope) if self.write else ())]
 
     def list_reports(self) -> list[str]:
         """List its reports, of which most are of all documents, and so not for clients with a filter."""
@@ -170,7 +166,7 @@ class StoreServer:
 
     def __init__(self, *stores: ServedStore) -> None:
         self._stores = {served.name: served for served in stores}
-        self._specs = {spec.name: (served, spec) for served in stores for spec in served.make_specs()}
+        self._tools = {tool.name: (served, tool) for served in stores for tool in served.make_tools()}
 
     def server(self) -> Server[Any]:
         """Make the SDK's server with this one's answers."""
@@ -206,34 +202,32 @@ class StoreServer:
     async def _list_tools(self, _: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         tools = [
             types.Tool(
-                name=spec.name,
-                description=spec.description,
-                input_schema=spec.arguments.model_json_schema(),
+                name=tool.name,
+                description=tool.description,
+                input_schema=tool.get_input_jsonschema(),
                 annotations=types.ToolAnnotations(
-                    read_only_hint=not spec.writes, destructive_hint=spec.writes, open_world_hint=False
+                    read_only_hint=tool.name not in WRITING,
+                    destructive_hint=tool.name in WRITING,
+                    open_world_hint=False,
                 ),
             )
-            for _, spec in self._specs.values()
+            for _, tool in self._tools.values()
         ]
         return types.ListToolsResult(tools=tools)
 
     async def _call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in self._specs:
+        if params.name not in self._tools:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:80]!r}")
-        served, spec = self._specs[params.name]
+        served, tool = self._tools[params.name]
+        request = {"name": tool.name, "args": params.arguments or {}, "id": tool.name, "type": "tool_call"}
         try:
-            model = spec.arguments.model_validate(params.arguments or {})
-        except ValidationError as error:
-            return _make_failed_result(format_argument_error(error))
-        arguments = {name: getattr(model, name) for name in model.model_fields_set}
-        try:
-            answer = await arun(spec.operation(**arguments))
-        except LinkStoreError as error:
-            text = format_error(error)
-            if text is None:
-                _LOG.exception("the tool %s failed", spec.name)
-            return _make_failed_result(text or STORE_FAILED)
-        text, data = answer.text, dict(answer.data)
+            answer: ToolMessage = await tool.ainvoke(request)
+        except LinkStoreError:
+            _LOG.exception("the tool %s failed", tool.name)
+            return _make_failed_result(STORE_FAILED)
+        if answer.status == "error":
+            return _make_failed_result(str(answer.content))
+        text, data = str(answer.content), dict(answer.artifact)
         if served.name:
             text, data = f"Store {served.name}: {text}", {"store": served.name, **data}
         content = types.TextContent(type="text", text=text)

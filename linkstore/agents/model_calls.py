@@ -349,10 +349,8 @@ def _read_completion(completion: Any) -> AIMessage:
 
 def get_status(error: BaseException | None) -> int | None:
     """Return the status of a response of HTTP that an error tells of, None without one."""
-    status = getattr(error, "status_code", None)
-    if status is None:
-        status = getattr(getattr(error, "response", None), "status_code", None)
-    return status if isinstance(status, int) else None
+    statuses = (getattr(own, "status_code", None) for own in (error, getattr(error, "response", None)))
+    return next((status for status in statuses if isinstance(status, int)), None)
 
 
 def _read_wait(error: Exception) -> float | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -183,10 +184,9 @@ def _find_object(text: str, schema: type[BaseModel]) -> tuple[dict[str, Any] | N
 
 
 def _try_to_read(read: Callable[[str], Any], text: str) -> Any:
-    try:
+    with suppress(ValueError, RecursionError):
         return read(text)
-    except (ValueError, RecursionError):
-        return None
+    return None
 
 
 def _coerce(value: Any, name: str, schema: Mapping[str, Any], choices: Choices) -> Any:

@@ -6,7 +6,7 @@ A model reads the docstrings of the tools: :mod:`linkstore.agents.tools` says ho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Annotated, Any, Final, Literal
 
@@ -111,15 +111,12 @@ def search(scope: ToolScope, question: str, result_type: str | None = None) -> O
         StrategyError: If the question is empty, too long or no Unicode, or the schema has no such type.
     """
     limits = scope.limits
-    if not question.strip():
-        raise StrategyError("the question is empty; ask for something in words")
-    if len(question) > LONGEST_QUESTION:
+    problem = f"{len(question):,} characters long" if len(question) > LONGEST_QUESTION else ""
+    problem = problem or ("" if is_unicode(question) else "not valid Unicode, with a lone surrogate")
+    if problem or not question.strip():
         raise StrategyError(
-            f"the question has {len(question):,} characters; ask one of at most {LONGEST_QUESTION:,}"
-            f" characters"
+            f"the question is {problem or 'empty'}; ask in words, of at most {LONGEST_QUESTION:,} characters"
         )
-    if not is_unicode(question):
-        raise StrategyError("the question is not valid Unicode (it has a lone surrogate); ask it anew")
     hits = yield from scope.search(question, _choose_strategy(scope))
     if not hits or hits.doubt:
         yield from record_unanswered(scope.backend, [question])
@@ -302,12 +299,8 @@ def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentId
 
 
 def _find_first(side: Sequence[Neighbour], names: frozenset[str]) -> str | None:
-    ids: Iterator[str] = (
-        neighbour.ids[0]
-        for neighbour in side
-        if names & {neighbour.link.kind, neighbour.link.label} and neighbour.ids
-    )
-    return next(ids, None)
+    named = (own.ids for own in side if names & {own.link.kind, own.link.label} and own.ids)
+    return next((ids[0] for ids in named), None)
 
 
 def add(
@@ -391,21 +384,28 @@ def follow(
     """
     if not scope.ceiling:
         raise StrategyError("the ceiling is 0: no links may be followed here; use search and read")
-    near = yield from _read_neighbours(scope, id)
+    id = (yield from find_document(scope, id)).id or ""
+    near = yield from scope.answer(find_neighbours(id))
+    near = near or Neighbours(id=id, outgoing=(), incoming=())  # deleted in between
     own = {neighbour.link.kind for neighbour in (*near.outgoing, *near.incoming)}
-    asked = Eager(kinds=[correct_name(kind, own) for kind in kinds or ()] or None, direction=direction)
+    recorded = yield from read_schema(scope.backend)
+    types = recorded.schema.types - recorded.schema.kinds if recorded else frozenset[str]()
+    mistaken = [kind for kind in kinds or () if correct_name(kind, types) in types]
+    wanted = [correct_name(kind, own) for kind in kinds or () if kind not in mistaken]
+    asked = Eager(kinds=wanted or None, direction=direction)
     yield from check_known_names(scope.backend, asked, SearchOptions(filter=scope.filter))
-    id = near.id
-    sides = _list_sides(near, direction)
+    sides = (("backward", near.outgoing), ("forward", near.incoming))  # each with the direction that lacks it
     chosen = [
-        (neighbour, away)
-        for neighbour, away in sides
-        if asked.followed is None or neighbour.link.kind in asked.followed
+        (neighbour, neighbours is near.outgoing)
+        for other, neighbours in sides
+        for neighbour in neighbours
+        if direction != other and (asked.followed is None or neighbour.link.kind in asked.followed)
     ]
     ends = _find_ends(id, chosen)
     large = [neighbour for neighbour, _ in chosen if neighbour.more]
+    remarks = [f"{quote_value(kind)} is a type, not a kind of link, and was left out" for kind in mistaken]
     if not ends:
-        return make_empty_answer(_explain_empty(id, chosen, large), _advise_links(near))
+        return make_empty_answer(_explain_empty(id, chosen, large), [*remarks, *_advise_links(near)])
     shown = list(ends.items())[: scope.limits.results]
     documents = yield from find_documents(scope, [end for end, _ in shown])
     results = [
@@ -420,10 +420,11 @@ def follow(
     ]
     heading = (
         f"{len(results)} of {format_count(len(ends), 'document')} that links of "
-        f"[{escape_unprintable(near.id)}] lead to:"
+        f"[{escape_unprintable(id)}] lead to:"
     )
     rest = len(ends) - len(results)
-    remarks = [f"{rest:,} more documents are not shown; name kinds to see fewer."] if rest > 0 else []
+    remarks = [f"{remark}." for remark in remarks]
+    remarks += [f"{rest:,} more documents are not shown; name kinds to see fewer."] if rest > 0 else []
     remarks += [f"Not followed: {_describe_hub(neighbour)}." for neighbour in large]
     return make_results_answer(heading, results, remarks, found=len(ends))
 
@@ -448,19 +449,6 @@ def path(scope: ToolScope, start: str, end: str) -> Operation[ToolAnswer]:
         ends = f"[{escape_unprintable(paths.start)}] and [{escape_unprintable(paths.end)}]"
         lines.insert(0, f"No chain of links connects {ends}.")
     return ToolAnswer(text="\n".join(lines), data=paths.to_dict())
-
-
-def _read_neighbours(scope: ToolScope, name: str) -> Operation[Neighbours]:
-    document = yield from find_document(scope, name)
-    near = yield from scope.answer(find_neighbours(str(document.id)))
-    return near or Neighbours(id=str(document.id), outgoing=(), incoming=())  # deleted in between
-
-
-def _list_sides(near: Neighbours, direction: HopDirection) -> list[tuple[Neighbour, bool]]:
-    """Return the links of these directions, and whether each leads away."""
-    outgoing = [(neighbour, True) for neighbour in near.outgoing] if direction != "backward" else []
-    incoming = [(neighbour, False) for neighbour in near.incoming] if direction != "forward" else []
-    return [*outgoing, *incoming]
 
 
 def _find_ends(id: str, sides: Iterable[tuple[Neighbour, bool]]) -> dict[str, Triple]:

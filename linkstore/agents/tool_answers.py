@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from langchain_core.documents import Document
 
-from linkstore.core.arguments import require, require_at_least, require_within
+from linkstore.core.arguments import omit_none, require, require_at_least, require_within
 from linkstore.core.calls import Operation, call, call_plan
 from linkstore.core.display import escape_unprintable, get_body, get_url, join_headings, make_snippet
 from linkstore.core.filters import Filter, parse_filter
@@ -163,10 +163,8 @@ class ToolLimits:
 
     def __post_init__(self) -> None:
         require_at_least(0, max_depth=self.max_depth)
-        require_at_least(1, results=self.results, snippet=self.snippet, chains=self.chains)
-        require_at_least(1, text=self.text)
-        if self.min_similarity is not None:
-            require_within(-1, 1, min_similarity=self.min_similarity)
+        require_at_least(1, results=self.results, snippet=self.snippet, chains=self.chains, text=self.text)
+        require_within(-1, 1, **omit_none(min_similarity=self.min_similarity))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
+from contextlib import suppress
 from string import Template
 from typing import Annotated, Any, Final
 
@@ -46,7 +44,6 @@ from linkstore.errors import (
     UnknownNameError,
 )
 from linkstore.store.linkstore import LinkStore
-from linkstore.store.schema import Schema
 
 ToolOutput = tuple[str, Mapping[str, Any]]
 
@@ -83,45 +80,7 @@ def graph_tools(
     """
     require(str, "a string", about=about, prefix=prefix)
     scope = ToolScope(store, ToolLimits() if limits is None else limits, filter)
-    return [make_tool(spec) for spec in make_specs(scope, about, prefix, only)]
-
-
-def make_tool(spec: ToolSpec) -> BaseTool:
-    """Make a tool of LangChain."""
-
-    # LangChain passes a plain string, as in tool.invoke("tower"), as a positional argument.
-    def call(*first: str, **arguments: Any) -> ToolOutput:
-        with raise_for_model():
-            answer = run(spec.operation(*first, **arguments))
-        return answer.text, answer.data
-
-    async def acall(*first: str, **arguments: Any) -> ToolOutput:
-        with raise_for_model():
-            answer = await arun(spec.operation(*first, **arguments))
-        return answer.text, answer.data
-
-    return StructuredTool.from_function(
-        func=call,
-        coroutine=acall,
-        name=spec.name,
-        description=spec.description,
-        args_schema=spec.arguments,
-        response_format="content_and_artifact",
-        handle_tool_error=True,
-        handle_validation_error=format_argument_error,
-    )
-
-
-@contextmanager
-def raise_for_model() -> Iterator[None]:
-    """Raise errors as LangChain hands them to the model, unless the model can do nothing about them."""
-    try:
-        yield
-    except LinkStoreError as error:
-        text = format_error(error)
-        if text is None:
-            raise
-        raise ToolException(text) from error
+    return list(make_tools(scope, about, prefix, only))
 
 
 MAX_DESCRIBED: Final = 4_000
@@ -180,28 +139,9 @@ class ToolArguments(BaseModel):
         return given
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSpec:
-    """A tool.
-
-    Args:
-        name: As a model calls it.
-        description: What a model is told of it.
-        arguments: What may be passed.
-        operation: Takes the arguments.
-        writes: Whether it changes the store.
-    """
-
-    name: str
-    description: str
-    arguments: type[BaseModel]
-    operation: Callable[..., Operation[ToolAnswer]]
-    writes: bool = False
-
-
-def make_specs(
+def make_tools(
     scope: ToolScope, about: str = "", prefix: str = "", only: Sequence[str] | None = None
-) -> Iterator[ToolSpec]:
+) -> Iterator[BaseTool]:
     """Yield the tools that read.
 
     Args:
@@ -218,40 +158,42 @@ def make_specs(
     require_list("names of tools", only=chosen)
     if unknown := set(chosen) - _READING.keys():
         raise ArgumentError(f"there is no tool {min(unknown)!r}; the tools are {', '.join(_READING)}")
-    described = run(match_tool.describe_store(scope)) if "match" in chosen else match_tool.NOT_DESCRIBED
+    described = run(match_tool.describe_store(scope))[0] if "match" in chosen else ""
     words: dict[str, object] = {name: f"{prefix}{name}" for name in _READING}
     words |= {
         "results": limits.results,
         "text": f"{limits.text:,}",
         "most_named": store_tools.MOST_NAMED,
         "subject": f"Its subject: {about.strip().rstrip('.')}. " if about.strip() else "",
-        "store": described.text[:MAX_DESCRIBED],
+        "store": described[:MAX_DESCRIBED],
     }
     changes: dict[str, dict[str, tuple[Any, Any] | None]] = {
-        "search": _change_search(schema),
+        "search": {"result_type": None},
     }
+    if schema is not None:
+        types = WithJsonSchema({"type": "string", "enum": sorted(schema.types)})
+        changes["search"] = {"result_type": (Annotated[str | None, types], None)}
     for name, operation in _READING.items():
         if name in chosen:
-            yield make_spec(operation, scope, words, changes.get(name), prefix=prefix)
+            yield make_tool(operation, scope, words, changes.get(name), prefix=prefix)
 
 
-def make_writing_specs(scope: ToolScope) -> Iterator[ToolSpec]:
+def make_writing_tools(scope: ToolScope) -> Iterator[BaseTool]:
     """Yield two more tools, which write: ``add`` and ``delete``."""
     schema = scope.store.schema.get()
     words = {"rules": f" {schema.describe()}" if schema else ""}
     for operation in (store_tools.add, store_tools.delete):
-        yield make_spec(operation, scope, words, writes=True)
+        yield make_tool(operation, scope, words)
 
 
-def make_spec(
+def make_tool(
     operation: Callable[..., Operation[ToolAnswer]],
     scope: Any,
     words: Mapping[str, object],
     changed: Mapping[str, tuple[Any, Any] | None] | None = None,
     *,
     prefix: str = "",
-    writes: bool = False,
-) -> ToolSpec:
+) -> BaseTool:
     """Make a tool of a function.
 
     Args:
@@ -261,35 +203,43 @@ def make_spec(
         changed: Other types and defaults of arguments than in the signature; None: the tool lacks the
             argument.
         prefix: Goes before the name.
-        writes: Whether it changes the store.
     """
-    description, arguments = read_docstring(operation)
+
+    # LangChain passes a plain string, as in tool.invoke("tower"), as a positional argument.
+    def answer(*first: str, **arguments: Any) -> Operation[ToolOutput]:
+        try:
+            made = yield from operation(scope, *first, **arguments)
+        except LinkStoreError as error:
+            text = format_error(error)
+            if text is None:
+                raise
+            raise ToolException(text) from error
+        return made.text, made.data
+
+    description, explained = read_docstring(operation)
     name = f"{prefix}{operation.__name__}"
     fields: dict[str, Any] = {}
     for parameter in list(inspect.signature(operation, eval_str=True).parameters.values())[1:]:
         default = ... if parameter.default is parameter.empty else parameter.default
         taken = (changed or {}).get(parameter.name, (parameter.annotation, default))
         if taken is not None:
-            text = Template(arguments[parameter.name].text).substitute(words)
+            text = Template(explained[parameter.name].text).substitute(words)
             fields[parameter.name] = (taken[0], Field(default=taken[1], description=text))
-    return ToolSpec(
+    return StructuredTool.from_function(
+        func=lambda *first, **arguments: run(answer(*first, **arguments)),
+        coroutine=lambda *first, **arguments: arun(answer(*first, **arguments)),
         name=name,
         description=Template(" ".join(description.split())).substitute(words),
-        arguments=create_model(name, __base__=ToolArguments, **fields),
-        operation=partial(operation, scope),
-        writes=writes,
+        args_schema=create_model(name, __base__=ToolArguments, **fields),
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+        handle_validation_error=format_argument_error,
     )
 
 
-def _change_search(schema: Schema | None) -> dict[str, tuple[Any, Any] | None]:
-    """Return the arguments of ``search`` that depend on the store: types are of its schema, if it has one."""
-    if schema is None:
-        return {"result_type": None}
-    annotated = Annotated[str | None, WithJsonSchema({"type": "string", "enum": sorted(schema.types)})]
-    return {"result_type": (annotated, None)}
-
-
 _MISTAKES = (DocumentError, FilterError, LinkError, QueryError, SchemaError, StrategyError)
+
+
 _WRONG: Final = {
     "missing": "is missing",
     "extra_forbidden": "is no argument of this tool",

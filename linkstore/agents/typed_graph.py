@@ -234,19 +234,13 @@ class TypedGraphExtractor:
                 yield Rejection(source=source, proposal=f"{node.type} {node.name!r}", reason=reason)
                 continue
             id = f"{node.type}/{self._names.name(node.name)}"
-            spellings = [
-                node.name,
-                *(aliase for aliase in node.aliases if aliase.strip() and _is_in(aliase, text)),
-            ]
+            spellings = [node.name, *(alias for alias in node.aliases if _is_in(alias, text))]
             kept = nodes.setdefault(id, _Node(node.type, node.name))
             kept.spellings |= dict.fromkeys(spellings)
             kept.sources[source] = None
-            sentences = (
-                sentence
-                for sentence in split_sentences(text)
-                if any(_is_in(name, sentence) for name in spellings)
-            )
-            kept.sentences |= dict.fromkeys(map(str.strip, sentences))
+            for sentence in split_sentences(text):
+                if any(_is_in(name, sentence) for name in spellings):
+                    kept.sentences[sentence.strip()] = None
             ids_by_name |= {self._names.name(spelling): id for spelling in spellings}
         for relation in proposed.relations:
             ends = [self._find_end(name, ids_by_name, nodes) for name in (relation.source, relation.target)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from langchain_core.tools import BaseTool
 
 from linkstore.agents.tool_answers import ToolAnswer
-from linkstore.agents.tools import make_spec, make_tool
+from linkstore.agents.tools import make_tool
 from linkstore.context.compiled import frame_parts
 from linkstore.core.calls import Operation, call
 from linkstore.core.display import format_count
@@ -53,7 +53,7 @@ class MemoryScope:
 
 def make_memory_tools(scope: MemoryScope) -> list[BaseTool]:
     """Make the tools of one session."""
-    return [make_tool(make_spec(operation, scope, {})) for operation in (recall, remember, correct, forget)]
+    return [make_tool(operation, scope, {}) for operation in (recall, remember, correct, forget)]
 
 
 def recall(scope: MemoryScope, question: str) -> Operation[ToolAnswer]:

@@ -15,6 +15,7 @@ from linkstore.errors import AgentError, ArgumentError, SchemaError
 from linkstore.store import Relation, Schema
 
 QUESTION = "Which protocols does Cardiology use for sepsis?"
+OF_WARD = "Which protocols does Cardiology use?"
 
 
 def document(id: str, type: str, title: str, *links: tuple[str, str], **fields: object) -> Document:
@@ -81,17 +82,23 @@ def test_conditions_counts_and_exclusions_are_carried_out(hospital) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cypher", "ids"),
+    ("question", "cypher", "ids"),
     [
-        ("MATCH (x:Protocol)-[:USES]->(:Ward {name: 'Cardiology'}) RETURN x", ("p1", "p2")),
-        ("MATCH (x:protocol)-[:USES]-(:ward {name: 'cardiology'}) RETURN x.name", ("p1", "p2")),
-        ("MATCH (:Condition {name: 'Sepsis'})<-[:TREATED_BY]-(x) RETURN x", ("p2", "p3")),
-        ("MATCH (x)<-[:TREATED_BY]-(:Ward {name: 'Sepsis'}) RETURN x", ("p2", "p3")),
+        (OF_WARD, "MATCH (x:Protocol)-[:USES]->(:Ward {name: 'Cardiology'}) RETURN x", ("p1", "p2")),
+        (OF_WARD, "MATCH (x:protocol)-[:USES]-(:ward {name: 'cardiology'}) RETURN x.name", ("p1", "p2")),
+        (
+            "What treats sepsis?",
+            "MATCH (:Condition {name: 'Sepsis'})<-[:TREATED_BY]-(x) RETURN x",
+            ("p2", "p3"),
+        ),
+        ("What treats sepsis?", "MATCH (x)<-[:TREATED_BY]-(:Ward {name: 'Sepsis'}) RETURN x", ("p2", "p3")),
     ],
     ids=["turned", "undirected and lower case", "one type unsaid", "another type of the name"],
 )
-def test_what_the_schema_leaves_one_reading_is_corrected(hospital, cypher: str, ids: tuple[str, ...]) -> None:
-    assert ask(hospital, QUESTION, cypher).answer.ids == ids
+def test_what_the_schema_leaves_one_reading_is_corrected(
+    hospital, question: str, cypher: str, ids: tuple[str, ...]
+) -> None:
+    assert ask(hospital, question, cypher).answer.ids == ids
 
 
 @pytest.mark.parametrize(
@@ -115,11 +122,82 @@ def test_a_query_without_a_result_is_asked_for_once_more_with_the_reason(
     hospital, cypher: str, reason: str
 ) -> None:
     model = ScriptedChatModel(script=[write(cypher), write(USES)])
-    reply = ask_graph(hospital, QUESTION, model)
+    reply = ask_graph(hospital, OF_WARD, model)
     assert (reply.answer.ids, reply.tries, reply.calls) == (("p1", "p2"), 2, 2)
     last = model.calls[1].messages[-1].text
     assert last.startswith("That query has no result: ")
     assert reason in last
+
+
+@pytest.mark.parametrize(
+    ("question", "cypher", "problem"),
+    [
+        (QUESTION, USES, "the question says 'Sepsis', which is a name or a value, and the query does not"),
+        (
+            "Which approved protocols does Cardiology use?",
+            USES,
+            "the question says 'approved', which is a name or a value",
+        ),
+        ("Which protocols does Cardiology not use?", USES, "the question says 'not'"),
+        ("Which protocols doesn't Cardiology use?", USES, 'the question says "doesn\'t"'),
+        ("Welche Protokolle hat Cardiology nicht?", USES, "the question says 'nicht'"),
+    ],
+)
+def test_a_query_that_leaves_out_what_the_question_says_claims_nothing(
+    hospital, question: str, cypher: str, problem: str
+) -> None:
+    hospital.add_documents(
+        [document(f"p{n}", "Protocol", f"Protocol {n}", status="approved") for n in (4, 5)]
+    )
+    reply = ask(hospital, question, cypher, cypher)
+    assert (reply.answer, reply.tries) == (None, 2)
+    assert problem in reply.problem
+
+
+def test_a_query_that_excludes_or_compares_answers_a_question_with_a_negation(hospital) -> None:
+    without = "MATCH (x:Protocol) WHERE NOT (:Ward {name: 'Cardiology'})-[:USES]->(x) RETURN x"
+    reply = ask(hospital, "Which protocols does Cardiology not use?", without)
+    assert (reply.answer.ids, reply.reading) == (("p3",), "X is a Protocol; not: Cardiology uses X")
+    other = USES.replace("RETURN", "WHERE x.version <> 3 RETURN")
+    assert ask(hospital, "Which of Cardiology's protocols are not version 3?", other).answer.ids == ("p2",)
+
+
+@pytest.fixture
+def company():
+    """Ada leads Bo, and Bo leads Cy."""
+    with LinkStore() as store:
+        store.schema.set(Schema(types={"Person"}, relations={Relation("REPORTS_TO", "Person", "Person")}))
+        leads = {"Ada": [], "Bo": [("REPORTS_TO", "Ada")], "Cy": [("REPORTS_TO", "Bo")]}
+        store.add_documents(
+            [
+                store.schema.get().document("Person", name, f"{name} works.", links)
+                for name, links in leads.items()
+            ]
+        )
+        yield store
+
+
+BOSS = "MATCH (:Person {name: 'Bo'})-[:REPORTS_TO]->(x:Person) RETURN x"
+
+
+UP, DOWN = "Bo reports to which person?", "Which person reports to Bo?"
+
+
+def test_where_the_schema_leaves_a_direction_open_paths_are_shown_in_both_orders(company) -> None:
+    model = ScriptedChatModel(script=[write(BOSS)] * 2)
+    reply = ask_graph(company, "Who does Bo report to?", model)
+    assert (reply.answer.ids, reply.tries, reply.calls) == (("Ada",), 1, 2)
+    assert reply.reading == "X is a Person; Bo reports to X"
+    first, second = (recorded.messages[-1].text for recorded in model.calls)
+    assert first.index(UP) < first.index(DOWN)
+    assert second.index(DOWN) < second.index(UP)
+
+
+def test_a_direction_that_depends_on_the_order_of_the_paths_is_no_answer(company) -> None:
+    other = BOSS.replace("-[:REPORTS_TO]->", "<-[:REPORTS_TO]-")
+    reply = ask(company, "Who does Bo report to?", BOSS, other)
+    assert (reply.answer, reply.tries, reply.calls) == (None, 1, 2)
+    assert reply.problem == "asked again, the model wrote another query than: X is a Person; Bo reports to X"
 
 
 def test_what_stays_wrong_is_a_problem_and_never_an_answer(hospital) -> None:
@@ -132,7 +210,7 @@ def test_what_stays_wrong_is_a_problem_and_never_an_answer(hospital) -> None:
 
 
 def test_the_prompt_has_the_schema_examples_without_names_and_paths_from_what_is_named(hospital) -> None:
-    model = ScriptedChatModel(script=[write(USES)])
+    model = ScriptedChatModel(script=[write(BOTH)])
     ask_graph(hospital, QUESTION, model)
     task, question = (message.text for message in model.calls[0].messages)
     assert "(:Ward)-[:USES]->(:Protocol)" in task
@@ -178,7 +256,7 @@ def test_a_dense_schema_and_one_without_a_way_take_no_time() -> None:
 
 def test_documents_beyond_the_filter_do_not_exist(hospital) -> None:
     hospital.add_documents([document("w3", "Ward", "Hidden ward", secret="yes")])
-    seeing = ScriptedChatModel(script=[write(USES)])
+    seeing = ScriptedChatModel(script=[write(USES)] * 2)
     question = "Which protocols do Cardiology and the Hidden ward use?"
     ask_graph(hospital, question, seeing, filter={"title": {"$ne": "Hidden ward"}})
     shown = "".join(message.text for message in seeing.calls[0].messages)
@@ -186,7 +264,7 @@ def test_documents_beyond_the_filter_do_not_exist(hospital) -> None:
     assert "secret" not in shown
     assert "Hidden ward is a" not in shown
     model = ScriptedChatModel(script=[write(USES)] * 2)
-    reply = ask_graph(hospital, QUESTION, model, filter={"title": {"$ne": "Cardiology"}})
+    reply = ask_graph(hospital, OF_WARD, model, filter={"title": {"$ne": "Cardiology"}})
     assert reply.answer is None
     assert "Cardiology" in reply.problem
 

@@ -8,7 +8,7 @@ import re
 import pytest
 import yaml
 from documented import ROOT, run_markdown
-from internals import ToolScope, __version__, make_specs
+from internals import ToolScope, __version__, make_tools
 
 from linkstore import LinkStore
 
@@ -43,11 +43,11 @@ def test_the_tools_that_it_names_are_those_of_a_server(tmp_path):
     table = re.findall(r"^\|[^|]*\|([^|]*)\|", SKILL.read_text(), re.MULTILINE)
     with LinkStore.open(tmp_path / "kb") as store:
         scope = ToolScope(store)
-        every_store = [spec.name for spec in make_specs(scope)]
+        every_store = [tool.name for tool in make_tools(scope)]
         in_table = {name for cell in table for name in re.findall(r"`(\w+)`", cell)}
 
         assert re.findall(r"`(\w+)`", named) == every_store
-        assert {spec.name for spec in make_specs(scope, only=sorted(in_table))} == in_table
+        assert {tool.name for tool in make_tools(scope, only=sorted(in_table))} == in_table
 
 
 @pytest.mark.parametrize("manifest", [PLUGIN, MARKETPLACE], ids=["plugin", "marketplace"])

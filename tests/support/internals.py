@@ -50,8 +50,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.agents.reader": ("chat_model",),
     "linkstore.agents.tool_answers": ("ToolScope",),
     "linkstore.agents.tools": (
-        "make_specs",
-        "make_writing_specs",
+        "make_tools",
+        "make_writing_tools",
     ),
     "linkstore.cli": ("main",),
     "linkstore.cli.clients": ("CLIENTS",),

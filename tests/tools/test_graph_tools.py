@@ -10,7 +10,7 @@ from typing import Any
 import drugs
 import harbour
 import pytest
-from internals import ToolScope, make_specs, make_writing_specs, parse_cypher
+from internals import ToolScope, make_tools, make_writing_tools, parse_cypher
 from langchain_core.documents import Document
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -114,46 +114,47 @@ def test_a_question_that_is_not_unicode_is_a_mistake_of_the_model():
         assert "not valid Unicode" in search.invoke({"question": "why \ud800?"})
 
 
-def all_specs() -> list[Any]:
+def every_tool() -> list[Any]:
     """The tools of a store with a schema, those that write included."""
     store = LinkStore()
     schema = Schema(types={"Drug", "Class"}, relations=(Relation("BELONGS_TO", "Drug", "Class"),))
     store.schema.set(schema)
     scope = ToolScope(store)
-    return [*make_specs(scope, "drugs", only=list(EXAMPLES)), *make_writing_specs(scope)]
+    return [*make_tools(scope, "drugs", only=list(EXAMPLES)), *make_writing_tools(scope)]
 
 
-@pytest.mark.parametrize("spec", all_specs(), ids=lambda spec: spec.name)
-def test_a_description_says_what_when_what_comes_back_and_what_changes(spec):
-    others = {one.name for one in all_specs()} - {spec.name}
-    first, *_ = spec.description.split(". ")
+@pytest.mark.parametrize("tool", every_tool(), ids=lambda tool: tool.name)
+def test_a_description_says_what_when_what_comes_back_and_what_changes(tool):
+    writes = tool.name in {"add", "delete"}
+    others = {one.name for one in every_tool()} - {tool.name}
+    first, *_ = tool.description.split(". ")
     assert first.split()[0] in {"Search", "Find", "Go", "Read", "List", "Add", "Delete"}
-    assert "Use it" in spec.description
-    (when,) = (one for one in spec.description.split(". ") if one.startswith("Use it"))
+    assert "Use it" in tool.description
+    (when,) = (one for one in tool.description.split(". ") if one.startswith("Use it"))
     assert "rather than" in when or "only if" in when
     assert any(name in when for name in others)
-    (returned,) = (one for one in spec.description.split(". ") if one.startswith("Returns"))
+    (returned,) = (one for one in tool.description.split(". ") if one.startswith("Returns"))
     assert any(map(str.isdigit, returned)) or "one line" in returned
-    assert ("Changes nothing" in spec.description) is not spec.writes
-    assert ("Changes the store" in spec.description) is spec.writes
-    assert ("cannot be undone" in spec.description) is (spec.name == "delete")
-    for name, told in spec.arguments.model_json_schema()["properties"].items():
+    assert ("Changes nothing" in tool.description) is not writes
+    assert ("Changes the store" in tool.description) is writes
+    assert ("cannot be undone" in tool.description) is (tool.name == "delete")
+    for name, told in tool.args_schema.model_json_schema()["properties"].items():
         assert told["description"], name
-        assert spec.writes or "for example" not in told["description"], "a small model copies it"
+        assert writes or "for example" not in told["description"], "a small model copies it"
 
 
 def test_every_part_of_a_link_is_described():
-    (add,) = (spec for spec in all_specs() if spec.name == "add")
-    (link,) = add.arguments.model_json_schema()["$defs"].values()
+    (add,) = (tool for tool in every_tool() if tool.name == "add")
+    (link,) = add.args_schema.model_json_schema()["$defs"].values()
     assert set(link["required"]) == {"kind", "tag", "direction"}
     assert all("description" in part for part in link["properties"].values())
 
 
 def test_with_a_schema_the_model_is_told_its_types_and_relations():
-    search, match, *_ = all_specs()
+    search, match, *_ = every_tool()
     assert "(:Drug)-[:BELONGS_TO]->(:Class)" in match.description
-    assert set(match.arguments.model_json_schema()["properties"]) == {"query", "as_of"}
-    assert search.arguments.model_json_schema()["properties"]["result_type"]["enum"] == ["Class", "Drug"]
+    assert set(match.args_schema.model_json_schema()["properties"]) == {"query", "as_of"}
+    assert search.args_schema.model_json_schema()["properties"]["result_type"]["enum"] == ["Class", "Drug"]
     assert set(make_all_tools(filled())[0].args) == {"question"}
 
 
@@ -207,6 +208,17 @@ class TestTypes:
         assert types[:5] == ["r"] * 5
         assert len(types) == 8
         assert set(types[5:]) - {"r"}
+
+    def test_a_type_among_the_kinds_of_link_is_left_out_and_told(self, ships):
+        told = "'Class' is a type, not a kind of link, and was left out."
+        every = self.call(ships, "follow", id="Albatross")
+        answer = self.call(ships, "follow", id="Albatross", kinds=["class"])
+        assert answer.artifact["results"] == every.artifact["results"]
+        assert answer.artifact["notes"] == [*every.artifact["notes"], told.replace("Class", "class")]
+        some = self.call(ships, "follow", id="Albatross", kinds=["Class", "OF_CLASS"])
+        assert told in some.text
+        assert "OF_CLASS" in some.artifact["results"][0]["chains"][0]["text"]
+        assert len(some.artifact["results"]) <= len(every.artifact["results"])
 
     @pytest.mark.parametrize(
         ("name", "given", "meant"),
