@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -51,6 +53,8 @@ _FOLDER_PAGES: Final = frozenset({"readme.md", "index.md", "readme.markdown", "i
 _SAMPLE: Final = 16
 _LARGEST: Final = 16 * 2**20
 _NAMED_TYPES: Final = 5
+_SECONDS_TO_SETTLE: Final = 2.0
+"""What some disks take for one moment."""
 _FOLDED: Final = UrlPolicy(query="drop", fragment="drop", trailing_slash="strip")
 
 
@@ -61,7 +65,7 @@ class FolderSearch:
     Args:
         folder: Where it looks.
         suffixes: Which files are pages.
-        names: The paths of its pages from the root, with ``/``.
+        pages: The paths of its pages from the root, with ``/``, each with its status, None for a link.
         problems: What could not be looked into, and links that are not followed.
         others: How many files are not pages, by suffix.
         aside: How many pages are not read for where they lie, by suffix and the name of that folder.
@@ -70,7 +74,7 @@ class FolderSearch:
 
     folder: Folder
     suffixes: AbstractSet[str]
-    names: list[str] = field(default_factory=list)
+    pages: dict[str, os.stat_result | None] = field(default_factory=dict)
     problems: list[BadInput] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
     aside: Counter[str] = field(default_factory=Counter)
@@ -123,7 +127,7 @@ class FolderSearch:
             elif not self._is_page(path):
                 self.others[get_suffix(name) or "(none)"] += 1
             elif entry.is_file(follow_symlinks=False):
-                self.names.append(name)
+                self.pages[name] = entry.stat(follow_symlinks=False)
             else:
                 self._say(name, NOT_A_FILE)
         except OSError as error:
@@ -151,7 +155,7 @@ class FolderSearch:
         elif stat.S_ISDIR(mode):
             self._say_of_link(path, _SAME_FOLDER)
         elif self._is_page(path) and stat.S_ISREG(mode):
-            self.names.append(str(path))
+            self.pages[str(path)] = None
 
     def _say(self, name: str, reason: str, *, hides: str | None = None) -> None:
         """Report a problem under the page's name, so that its stored content stays."""
@@ -189,12 +193,16 @@ class PageFile:
         page: Its path from there, with ``/``.
         url: The same as a URL: see :func:`~linkstore.ingest.files.quote_path`.
         aliases: Further URL paths that lead to it, such as a README's folder.
+        size: Its bytes, 0 for a link.
+        stamp: Differs once the file has changed, see :func:`make_stamp`; empty for a link.
     """
 
     folder: Folder
     page: str
     url: str
     aliases: tuple[str, ...] = ()
+    size: int = 0
+    stamp: str = ""
     suffix: str = field(init=False, repr=False, compare=False)
     """What the file is, ``.html`` for all kinds of HTML."""
 
@@ -210,6 +218,19 @@ class PageFile:
     def read(self, most: int) -> bytes:
         """Read the content of the file, of this many bytes at most: see :meth:`Folder.read`."""
         return self.folder.read(self.page, most)
+
+
+def make_stamp(status: os.stat_result, settled: float = math.inf) -> str:
+    """Return a text that differs once a file has changed.
+
+    Args:
+        status: Of the file.
+        settled: A file that changed later, in seconds since 1970, may change again without another stamp. It
+            gets an empty one.
+    """
+    if max(status.st_mtime, status.st_ctime) >= settled:
+        return ""
+    return f"{status.st_size}.{status.st_mtime_ns}.{status.st_ctime_ns}.{status.st_ino}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,22 +261,28 @@ def list_pages(folder: Folder, suffixes: AbstractSet[str] = SITE_SUFFIXES) -> Li
         folder: Where to look.
         suffixes: Which files are pages, default those of built sites.
     """
+    settled = time.time() - _SECONDS_TO_SETTLE
     search = FolderSearch(folder, suffixes)
     waiting = [""]
     while waiting:
         waiting.extend(search.look_into(waiting.pop()))
-    search.names.sort()
     search.problems.sort(key=lambda problem: problem.name)
-    names, in_language = set(search.names), _choose_languages(search.names)
-    for name in [name for name in search.names if _has_html(name, names)]:
-        search.names.remove(name)
-        search.aside[f"{TEXT_SUFFIX} beside HTML of its name"] += 1
+    pages = dict(sorted(search.pages.items()))
+    in_language = _choose_languages(pages)
     files = tuple(
         PageFile(
-            folder=folder, page=name, url=quote_path(name), aliases=_find_aliases(name, names, in_language)
+            folder=folder,
+            page=name,
+            url=quote_path(name),
+            aliases=_find_aliases(name, pages.keys(), in_language),
+            size=0 if status is None else status.st_size,
+            stamp="" if status is None else make_stamp(status, settled),
         )
-        for name in search.names
+        for name, status in pages.items()
+        if not _has_html(name, pages.keys())
     )
+    if len(files) < len(pages):
+        search.aside[f"{TEXT_SUFFIX} beside HTML of its name"] += len(pages) - len(files)
     problems = (*search.problems, *([] if files else [_report_no_pages(search.others, suffixes)]))
     others = {kind: count for kind, count in search.others.items() if kind in FOR_PEOPLE - suffixes}
     unread = dict(Counter({**others, **search.aside}).most_common())
@@ -344,15 +371,14 @@ def _has_html(name: str, known: AbstractSet[str]) -> bool:
     )
 
 
-def _find_aliases(name: str, known: set[str], in_language: Mapping[str, str]) -> tuple[str, ...]:
+def _find_aliases(name: str, known: AbstractSet[str], in_language: Mapping[str, str]) -> tuple[str, ...]:
     folder, slash, file = name.rpartition("/")
     plain = splitext(name)[0]
     if in_language.get(plain) == name and plain not in known:
         return (quote_path(plain),)
-    if file.lower() not in _FOLDER_PAGES or known & {
-        f"{folder}{slash}index.html",
-        f"{folder}{slash}index.htm",
-    }:
+    if file.lower() not in _FOLDER_PAGES or not known.isdisjoint(
+        {f"{folder}{slash}index.html", f"{folder}{slash}index.htm"}
+    ):
         return ()
     return (f"{quote_path(folder)}/",)
 

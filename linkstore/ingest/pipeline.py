@@ -50,6 +50,7 @@ from linkstore.ingest.source import (
     Summary,
     count_dangling,
     name_source,
+    open_again,
 )
 from linkstore.ingest.suffixes import describe_unread
 from linkstore.ingest.workers import ReadAhead, ReadPage
@@ -159,10 +160,16 @@ def index(
         require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
         if isinstance(source, Divisible):
             source, chosen = source.divide(partition), None
-    with infrequent_gc(), source.open() as opened, _choose_progress(progress) as advance:
+    states = store.pages.states(name)
+    with (
+        infrequent_gc(),
+        open_again(source, states) as opened,
+        _choose_progress(progress) as advance,
+    ):
         return _IngestRun(
             store=store,
             source=opened,
+            states=states,
             name=name,
             links=links,
             progress=advance,
@@ -231,12 +238,14 @@ class _IngestRun:
     Args:
         is_part: Whether other runs index the rest of the source.
         chosen: Has the pages of ``source`` that are read; None: all.
+        states: The digests and outlines of its stored pages.
 
     The others are those of :func:`index`.
     """
 
     store: CoreStore
     source: OpenedSource
+    states: Mapping[str, tuple[str, str]]
     name: str
     links: Sequence[str | LinkExtractor[Any]]
     progress: Progress | None
@@ -257,7 +266,7 @@ class _IngestRun:
                 " all documents; index the whole source, or leave that one out"
             )
         salt = f"{hash_values(PIPELINE_VERSION, site, names)}:"
-        self.last = _LastRun(self.store.pages.digests(self.name), salt, site)
+        self.last = _LastRun(self.states, salt, site)
         self.upkeep = CorpusLinks(self.store, () if self.dry_run else self.linkers.kept_up)
         self.ahead = ReadAhead(self.linkers, self.links, self.jobs)
         self.refusals = Refusals()
@@ -268,7 +277,7 @@ class _IngestRun:
         self.left_out: dict[str, Mapping[str, int]] = {}
         self.replaced: dict[str, int] = {}
         self.again: set[str] = set()
-        self.renewed: dict[str, str] = {}
+        self.renewed: dict[str, tuple[str, str]] = {}
         self.changed: dict[str, list[str]] = {"added": [], "updated": [], "removed": []}
 
     def run(self) -> Summary:
@@ -341,7 +350,7 @@ class _IngestRun:
         """
         complete = not self.dry_run and not self.is_part
         if not self.dry_run:
-            self._renew_digests()
+            self._renew_states()
         self.skipped.update(self.last.keep(gone))
         for batch in () if self.dry_run else split_batches(gone, _CHANGED_AT_ONCE):
             self.upkeep.remove(batch, self.name)
@@ -365,13 +374,14 @@ class _IngestRun:
         )
 
     def _keep(self, page: SourcePage, url: str) -> None:
-        """Count an unchanged page, and note its digest if it differs from the recorded one."""
+        """Count an unchanged page, and take its digest and outline if they are not the stored ones."""
         self.pages["unchanged"] += not page.again
-        if self.last.known[page.url] != page.digest:
-            self.renewed[url] = f"{self.last.salt}{page.digest}"
+        state = f"{self.last.salt}{page.digest}", page.outline
+        if self.states.get(url) != state:
+            self.renewed[url] = state
 
-    def _renew_digests(self) -> None:
-        """Record the digests of pages whose documents stay as they are."""
+    def _renew_states(self) -> None:
+        """Record the digests and outlines of pages whose documents stay as they are."""
         for urls in split_batches(self.renewed, _CHANGED_AT_ONCE):
             self.store.pages.renew(self.name, {url: self.renewed[url] for url in urls})
 
@@ -395,7 +405,9 @@ class _IngestRun:
                     digest = f"{last.salt}{offered.digest}"
                     if offered.again:
                         self.again.add(digest)
-                    yield PageDocuments(url=url, digest=digest, documents=page.documents)
+                    yield PageDocuments(
+                        url=url, digest=digest, documents=page.documents, outline=offered.outline
+                    )
                 if self.progress is not None:
                     self.progress(done, max(about, done) if about else 0, name)
                 if self.stop.is_set():
@@ -448,12 +460,12 @@ class _LastRun:
     """The stored pages of a source, by their names in the store.
 
     Args:
-        pages: Their digests.
+        pages: Their digests and outlines.
         salt: Of this run.
         site: How the source names its pages.
     """
 
-    def __init__(self, pages: Mapping[str, str], salt: str, site: Site) -> None:
+    def __init__(self, pages: Mapping[str, tuple[str, str]], salt: str, site: Site) -> None:
         self.salt = salt
         self.lead = site.place("")
         self.stored = len(pages)
@@ -461,7 +473,7 @@ class _LastRun:
         """Stored pages that the source has not offered yet."""
         self.known = {
             page.removeprefix(self.lead): digest.removeprefix(salt) if digest.startswith(salt) else ""
-            for page, digest in pages.items()
+            for page, (digest, _) in pages.items()
             if page.startswith(self.lead) or "://" in page
         }
         """URL within the source → the source's digest, empty for a page that would be indexed otherwise."""

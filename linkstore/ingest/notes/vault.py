@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,20 +14,20 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import xxhash
+from langchain_core.documents import Document
 
 from linkstore.core.links import Link
 from linkstore.core.urls import is_short_tag
 from linkstore.extract.blocks import fold_whitespace
-from linkstore.extract.html import DecodedText, decode_html
+from linkstore.extract.html import DecodedText
 from linkstore.extract.protocol import Chunk, Hyperlink, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.documents import Claims
 from linkstore.ingest.files import Listing, PageFile, list_pages, open_folder, quote_path
-from linkstore.ingest.html.folder import read_file_content, read_file_titles
+from linkstore.ingest.html.folder import read_file_content
 from linkstore.ingest.html.pages import decode_page
 from linkstore.ingest.notes.bundles import Bundles
 from linkstore.ingest.notes.frontmatter import (
-    LONGEST_FRONT_MATTER,
     NO_FRONT_MATTER,
     FrontMatter,
     FrontMatterError,
@@ -44,13 +44,12 @@ from linkstore.ingest.notes.markup import (
 )
 from linkstore.ingest.notes.routes import Routes, find_sites
 from linkstore.ingest.notes.templates import leave_out_templates
+from linkstore.ingest.outlines import HEAD_BYTES, Outlines
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
 from linkstore.ingest.suffixes import HTML_SUFFIXES, NOTE_SUFFIXES
 from linkstore.ingest.titles import PageTitles
 
-_HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
-"""Bytes that may have to be read for all of the front matter."""
 _VAULT_FOLDERS: Final = (".obsidian", ".foam", "logseq")
 """What the programs that make a vault put into it."""
 _MAX_NOTES: Final = 500
@@ -110,9 +109,13 @@ class VaultSource(PathSettings):
         Raises:
             SourceNotFoundError: If there is no such folder.
         """
+        return self.resume({})
+
+    def resume(self, outlines: Mapping[str, str]) -> AbstractContextManager[VaultNotes]:
+        """List the vault, whose unchanged files need not be read: see :meth:`open`."""
         folder = open_folder(self.path, "the folder of a vault")
         listing = leave_out_templates(list_pages(folder, NOTE_SUFFIXES))
-        return nullcontext(VaultNotes(self, listing))
+        return nullcontext(VaultNotes(self, listing, outlines))
 
 
 class VaultNotes:
@@ -121,16 +124,18 @@ class VaultNotes:
     Args:
         settings: How notes are read.
         listing: Which files are notes.
+        outlines: What the last run said of its notes, by their names in the store.
     """
 
-    def __init__(self, settings: PathSettings, listing: Listing) -> None:
+    def __init__(self, settings: PathSettings, listing: Listing, outlines: Mapping[str, str]) -> None:
         self._settings = settings
         self._listing = listing
         self._files = listing.files
         self.site: Final = settings.make_site(settings.bases or ())
         self._claims = Claims(settings.claims, settings.bases or ())
-        self._titles = PageTitles(read_file_titles(self._files, settings.encoding))
-        self._bundles = Bundles(self._files, settings.encoding)
+        self._outlines = Outlines(self._files, settings, outlines, notes=True)
+        self._titles = PageTitles(self._outlines.titles.items())
+        self._bundles = Bundles(self._files, self._outlines)
         self._routes = Routes()
         self._notes = NoteIndex((), {})
         self._salt = hash_values(settings.limits, settings.encoding, settings.claims)
@@ -149,42 +154,60 @@ class VaultNotes:
         yield from self._listing.problems
         self._name_notes()
         for file in self._files:
-            yield from self._offer(file)
+            yield from self._offer(file, known.get(file.url))
 
     def reread(self, paths: Collection[str]) -> list[SourcePage | BadInput]:
         """Return the notes with these paths as they are now, with all else as it was at the run."""
-        return [offer for file in self._files if file.page in paths for offer in self._offer(file)]
+        return [
+            offer
+            for file in self._files
+            if file.page in paths
+            for offer in self._offer(replace(file, stamp=""))
+        ]
 
-    def _offer(self, file: PageFile) -> Iterator[SourcePage | BadInput]:
-        note = self._text(file)
-        if isinstance(note, BadInput):
-            yield note
+    def _offer(self, file: PageFile, known: str | None = None) -> Iterator[SourcePage | BadInput]:
+        outline = self._outlines.get(file)
+        if known and outline.around == self._hash_around(file, outline.targets):
+            yield SourcePage(url=file.url, digest=known, read=partial(self._read, file), outline=outline.stored)
             return
+        content = read_file_content(file, self._settings.max_bytes)
+        if isinstance(content, BadInput):
+            yield content
+            return
+        try:
+            note = decode_page(content, self._settings.encoding)
+        except UnreadablePageError as error:
+            yield BadInput(name=file.url, reason=str(error), empty=isinstance(error, EmptyPageError))
+            return
+        is_short = len(content) < HEAD_BYTES
+        around = self._hash_around(file, outline.targets if is_short else find_targets(note.text))
+        stored = self._outlines.store(file, content, around) if is_short else ""
         block, body = split_front_matter(note.text)
         try:
             front = read_front_matter(block)
         except FrontMatterError as error:
-            front = NO_FRONT_MATTER
+            front, stored = NO_FRONT_MATTER, ""
             yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
-        read = partial(self._chunks, file, front, note._replace(text=body))
-        digest = self._digest(file, note.text)
-        yield SourcePage(url=file.url, digest=digest, read=read, size=len(body))
+        yield SourcePage(
+            url=file.url,
+            digest=xxhash.xxh3_128_hexdigest(f"{around}\0{note.text}".encode(errors="replace")),
+            read=partial(self._chunks, file, front, note._replace(text=body)),
+            size=len(body),
+            outline=stored,
+        )
 
-    def _text(self, file: PageFile) -> DecodedText | BadInput:
-        content = read_file_content(file, self._settings.max_bytes)
-        if isinstance(content, BadInput):
-            return content
-        try:
-            return decode_page(content, self._settings.encoding)
-        except UnreadablePageError as error:
-            return BadInput(name=file.url, reason=str(error), empty=isinstance(error, EmptyPageError))
+    def _read(self, file: PageFile) -> Sequence[Chunk] | Sequence[Document]:
+        *_, offer = self._offer(file)
+        if isinstance(offer, BadInput):
+            raise UnreadablePageError(offer.reason)
+        return offer.read()
 
     def _name_notes(self) -> None:
         """Learn the names of all notes: their paths, their aliases, and where they are published."""
         aliases: dict[str, list[str]] = {}
         fields: dict[str, Mapping[str, Any]] = {}
         for file in self._files:
-            front = _read_front(file, self._settings.encoding)
+            front = self._outlines.get(file).front
             fields[file.page] = front.fields
             for alias in front.aliases:
                 aliases.setdefault(alias, []).append(file.page)
@@ -192,17 +215,16 @@ class VaultNotes:
         self._routes = Routes(fields, find_sites(folder, fields), folder.path.name)
         self._notes = NoteIndex(fields, aliases, self._routes)
 
-    def _digest(self, file: PageFile, text: str) -> str:
-        """Return the digest of a note and its links' targets, which change as other notes come and go."""
+    def _hash_around(self, file: PageFile, targets: Iterable[str]) -> str:
+        """Return a hash of all that a note is made of but its text, such as where its links lead."""
         named, linked = self._notes.resolve_name, self._notes.resolve_path
-        targets = (
-            (target, named(target, file.page), linked(target, file.page)) for target in find_targets(text)
+        leads = sorted(
+            str((target, named(target, file.page), linked(target, file.page))) for target in targets
         )
-        leads = sorted(map(str, targets))
         known_as = (file.url, file.aliases, self._routes.get_published(file.page))
         around = f"{self._titles.describe(file.url)}{self._bundles.describe(file.page)}"
-        state = f"{self._salt}{known_as}{leads}{around}\0{text}"
-        return xxhash.xxh3_128(state.encode(errors="replace")).hexdigest()
+        state = f"{self._salt}{known_as}{leads}{around}"
+        return xxhash.xxh3_128_hexdigest(state.encode(errors="replace"))
 
     def _chunks(self, file: PageFile, front: FrontMatter, body: DecodedText) -> list[Chunk]:
         notes = self._notes
@@ -231,15 +253,6 @@ class VaultNotes:
         chunks[0] = replace(chunks[0], hyperlinks=(*links, *chunks[0].hyperlinks))
         chunks = [_add_tags(chunk, front if chunk.index == 0 else NO_FRONT_MATTER) for chunk in chunks]
         return self._bundles.complete(chunks, file.page, self.site)
-
-
-def _read_front(file: PageFile, encoding: str | None) -> FrontMatter:
-    """Return the front matter of a note, for its aliases, none if it cannot be read, as is reported later."""
-    try:
-        head = decode_html(file.folder.head(file.page, _HEAD), encoding=encoding).text
-        return read_front_matter(split_front_matter(head.replace("\r\n", "\n"))[0])
-    except (UnreadablePageError, OSError, FrontMatterError):
-        return NO_FRONT_MATTER
 
 
 def _add_tags(chunk: Chunk, front: FrontMatter) -> Chunk:
