@@ -36,8 +36,7 @@ from urllib.parse import urljoin
 import xxhash
 
 from linkstore.extract.blocks import count_letters
-from linkstore.extract.html import decode_html, find_canonical_href, parse_html
-from linkstore.extract.html_bounds import UnboundedPageError
+from linkstore.extract.html import UnboundedPageError, decode_html, find_canonical_href, parse_html
 from linkstore.ingest.files import Listing, PageFile
 from linkstore.ingest.folders import Folder
 from linkstore.ingest.notes.frontmatter import split_front_matter
@@ -142,7 +141,9 @@ def _group_by_content(files: Sequence[PageFile], outlines: Outlines) -> list[lis
     alike: dict[str, list[PageFile]] = {}
     for file in files:
         with suppress(ValueError, OSError):  # likewise
-            digest = outlines.get(file).content or hash_without_links(file.read(_LARGEST))  # links take longer
+            digest = outlines.get(file).content or hash_without_links(
+                file.read(_LARGEST)
+            )  # links take longer
             alike.setdefault(digest, []).append(file)
     names_of: dict[bytes, list[str]] = {}
     for file in (file for others in alike.values() if len(others) > 1 for file in others):
@@ -206,6 +207,8 @@ def _is_menu(file: PageFile) -> bool:
 def _merge_sources(files: Sequence[PageFile]) -> list[PageFile]:
     """Merge Markdown sources into the pages made from them, as further names."""
     built = {file.page: file for file in files if file.suffix == ".html"}
+    if not built or len(built) == len(files):
+        return list(files)
     sources: set[str] = set()
     for file in files:
         stem, suffix = splitext(file.page)

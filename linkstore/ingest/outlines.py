@@ -1,9 +1,10 @@
 """Outlines of files: what a run must know of each file of a folder, whether or not it reads the page.
 
-A store keeps the outline beside the page, with the file's stamp: its size, its times and its number on the disk.
-While the stamp is the same, the file is not opened again. As in git's index, a file has no stamp if it changed
-less than two seconds before it was looked at, or in the future: it may change again within what its disk takes
-for one moment. Files that give no page, such as copies and redirects, have no outline in a store, and are read.
+A store keeps the outline beside the page, with the file's stamp: its size, its times and its number on the
+disk. While the stamp is the same, the file is not opened again. As in git's index, a file has no stamp if it
+changed less than two seconds before it was looked at, or in the future: it may change again within what its
+disk takes for one moment. Files that give no page, such as copies and redirects, have no outline in a store,
+and are read.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import orjson
 import xxhash
 
-from linkstore.extract.html import decode_html, parse_html
-from linkstore.extract.html_bounds import UnboundedPageError
+from linkstore.extract.html import decode_html
 from linkstore.ingest.files import PageFile, make_stamp
+from linkstore.ingest.html.pages import find_refresh_target
 from linkstore.ingest.notes.frontmatter import (
     LONGEST_FRONT_MATTER,
     NO_FRONT_MATTER,
@@ -41,16 +42,6 @@ HEAD_BYTES: Final = 4 * LONGEST_FRONT_MATTER + 16
 """Bytes that may have to be read for all of the front matter."""
 _LONGEST_STORED: Final = 16 * 2**10
 """Characters of an outline; what is longer is not kept, and its file is read."""
-_REFRESH: Final = re.compile(rb"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
-_REFRESH_WITHIN: Final = 4096
-_TARGET: Final = re.compile(
-    r"\s*(\d{0,9})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\2\s*", re.IGNORECASE | re.DOTALL
-)
-_NOT_FOR_ALL: Final = "script, style, noscript, template"
-"""Elements that are not text, or are only for browsers without scripts."""
-_MOST_TEXT: Final = 400
-_SOON: Final = 10
-"""Seconds; a page that stays longer is one to be read, such as a picture of a slide show."""
 _MAY_BE_TYPED: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:[^\n]*\n)*?[^\n:]{0,200}\b(?:type|okf_version)\b"
 )
@@ -184,31 +175,6 @@ def _read_outline(file: PageFile, encoding: str | None, *, notes: bool) -> Outli
 def hash_without_links(content: bytes) -> str:
     """Return a hash of a page without its links, by which copies are looked for."""
     return xxhash.xxh3_128_hexdigest(LINK.sub(b"", content))
-
-
-def find_refresh_target(content: bytes) -> str | None:
-    """Return the target of a page that only redirects.
-
-    Args:
-        content: HTML.
-
-    Returns:
-        The URL as written, None if the page stays, only reloads, sends on only browsers without scripts, or
-        has more text or stays longer than a notice.
-    """
-    if not _REFRESH.search(content[:_REFRESH_WITHIN]):
-        return None
-    try:
-        tree = parse_html(content)
-    except UnboundedPageError:
-        return None  # it is read again, and then reported
-    for unseen in tree.css(_NOT_FOR_ALL):
-        unseen.decompose()
-    node = tree.css_first("meta[http-equiv=refresh i][content]")
-    match = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
-    text = 0 if tree.body is None else len(tree.body.text(strip=True))
-    is_notice = match and (text == 0 or (text <= _MOST_TEXT and int(match[1] or 0) <= _SOON))
-    return match[3].strip() or None if match and is_notice else None
 
 
 _EMPTY: Final = Outline()

@@ -8,13 +8,12 @@ about 300 bytes per page, nothing on a first run.
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, nullcontext
+from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import chain
 from operator import itemgetter
 from threading import Event
@@ -30,8 +29,9 @@ from linkstore.core.processes import infrequent_gc
 from linkstore.core.progress import show_progress
 from linkstore.core.urls import Site
 from linkstore.engines.contract import WriteCounts as WriteCounts
-from linkstore.errors import DocumentError, ExtractionError, LinkError
+from linkstore.errors import ExtractionError
 from linkstore.extract.protocol import LinkExtractor
+from linkstore.ingest.batches import add_corpus_links, preview_pages, write_pages
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
 from linkstore.ingest.relink import CorpusLinks
 from linkstore.ingest.settings import hash_values
@@ -54,8 +54,8 @@ from linkstore.ingest.source import (
 )
 from linkstore.ingest.suffixes import describe_unread
 from linkstore.ingest.workers import ReadAhead, ReadPage
-from linkstore.store.base import PATIENCE, retry
-from linkstore.store.pages import MAX_LISTED, IndexRun, StorePages
+from linkstore.store.base import PATIENCE
+from linkstore.store.pages import MAX_LISTED, IndexRun
 
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
@@ -64,15 +64,8 @@ PIPELINE_VERSION: Final = 1
 """Raised whenever the same page would give other documents, so that all are read again."""
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""
-_BATCH_DOCUMENTS: Final = 512
-_BATCH_CHARACTERS: Final = 4 * 2**20
-_WAITING: Final = 2
-"""Batches that wait to be written."""
 _CHANGED_AT_ONCE: Final = 512
 _LOG: Final = logging.getLogger("linkstore.ingest")
-
-Outcome = tuple[PageDocuments, str | None]
-"""A page, and why it could not be stored: None if it was."""
 
 
 class IndexOptions(TypedDict, total=False):
@@ -160,12 +153,9 @@ def index(
         require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
         if isinstance(source, Divisible):
             source, chosen = source.divide(partition), None
-    states = store.pages.states(name)
-    with (
-        infrequent_gc(),
-        open_again(source, states) as opened,
-        _choose_progress(progress) as advance,
-    ):
+    with infrequent_gc(), _choose_progress(progress) as advance, ExitStack() as stack:
+        states = store.pages.states(name)
+        opened = stack.enter_context(open_again(source, states))
         return _IngestRun(
             store=store,
             source=opened,
@@ -482,8 +472,7 @@ class _LastRun:
 
     def lacks(self, page: SourcePage) -> bool:
         """Say whether a page is not stored as it would be now."""
-        stored = self.known.get(page.url)
-        return stored is None or stored not in {page.digest, page.stored_as}
+        return self.known.get(page.url) != page.digest
 
     def note_offered(self, page: str, offered: BadInput | ReadPage | None) -> None:
         """Note that a page was offered; a stored one stays, unless it was read and has no text any more."""
@@ -516,108 +505,3 @@ class _LastRun:
             if not any(page.startswith(bad.hides or ()) for page in kept):
                 del self.hidden[name]
         return {name: bad.reason for name, bad in doubtful.items() if name in self.hidden}
-
-
-def write_pages(
-    target: CorpusLinks | StorePages, source: str, pages: Iterator[PageDocuments], patience: float = 0
-) -> Iterator[Outcome]:
-    """Write pages, and yield each once the store has acknowledged or refused it.
-
-    Embedding and SQLite leave Python free, so one thread reads pages while another embeds a batch and a third
-    writes the one before. If the run is interrupted, the batches that were handed over are still written.
-
-    Args:
-        target: Where they go.
-        source: The name of their source.
-        pages: In the order in which they are written.
-        patience: Seconds for which a batch is tried again while others write, or no server answers.
-    """
-
-    def embed(batch: Sequence[PageDocuments]) -> Sequence[PageDocuments]:
-        return retry(partial(target.embed, source, batch), patience)
-
-    def put(batch: Sequence[PageDocuments]) -> Sequence[PageDocuments]:
-        retry(partial(target.put, source, batch), patience)
-        return batch
-
-    def write(embedding: Future[list[Outcome]]) -> list[Outcome]:
-        embedded = embedding.result()
-        if all(problem is None for _, problem in embedded):
-            return _try_batch(put, [page for page, _ in embedded])
-        return [
-            outcome
-            for page, problem in embedded
-            for outcome in (_try_batch(put, [page]) if problem is None else [(page, problem)])
-        ]
-
-    with (
-        ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-index") as writer,
-        ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-embed") as embedder,
-    ):
-        writing: deque[Future[list[Outcome]]] = deque()
-        for batch in batch_pages(pages):
-            writing.append(writer.submit(write, embedder.submit(_try_batch, embed, batch)))
-            if len(writing) > _WAITING:
-                yield from writing.popleft().result()
-        for future in writing:
-            yield from future.result()
-
-
-def _try_batch(
-    change: Callable[[Sequence[PageDocuments]], Sequence[PageDocuments]], batch: Sequence[PageDocuments]
-) -> list[Outcome]:
-    """Embed or write a batch at once, or page by page if one of its pages is not fit to be stored."""
-    try:
-        return [(page, None) for page in change(batch)]
-    except (DocumentError, LinkError) as error:
-        if len(batch) == 1:
-            return [(batch[0], str(error))]
-        return [outcome for page in batch for outcome in _try_batch(change, [page])]
-
-
-def preview_pages(store: CoreStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
-    """Yield the results of :func:`write_pages`, as far as they are known without writing."""
-    for batch in batch_pages(pages):
-        store.pages.check(source, [page.url for page in batch])
-        yield from ((page, None) for page in batch)
-
-
-def batch_pages(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]:
-    """Yield pages in batches of about 512 documents, or of about 4 Mi characters."""
-    batch: list[PageDocuments] = []
-    urls: set[str] = set()
-    documents = characters = 0
-    for page in pages:
-        if page.url in urls:  # it is replaced as a whole, once it is stored
-            yield batch
-            batch, urls, documents, characters = [], set(), 0, 0
-        batch.append(page)
-        urls.add(page.url)
-        documents += len(page.documents)
-        characters += sum(len(document.page_content) for document in page.documents)
-        if documents >= _BATCH_DOCUMENTS or characters >= _BATCH_CHARACTERS:
-            yield batch
-            batch, urls, documents, characters = [], set(), 0, 0
-    if batch:
-        yield batch
-
-
-def add_corpus_links(
-    store: CoreStore, linkers: Linkers, pages: Iterator[PageDocuments]
-) -> Iterator[PageDocuments]:
-    """Yield the pages with the links that need the corpus: the stored pages and the new ones."""
-    read = list({page.url: page for page in pages}.values())
-    if not read:
-        return
-    replaced = {page.url for page in read}
-    new = {document.id for page in read for document in page.documents}
-    linkers.observe(
-        document
-        for document in store.scan()
-        if document.id not in new and document.metadata.get("page") not in replaced
-    )
-    linkers.observe(document for page in read for document in page.documents)
-    for page in read:
-        for document in page.documents:
-            linkers.complete(document)
-        yield page

@@ -60,8 +60,6 @@ class SourcePage:
             extractors added). It may raise UnreadablePageError or OSError: the page is then reported
             and skipped.
         again: Whether the page was offered before in this run, with less known of it.
-        stored_as: The digest of the last run, if the page would be read as then: its documents stay, and only
-            the digest is replaced.
         size: About how many bytes are to be read, 0 if that is not known. Large pages are read in a process
             of their own, which ends if that takes too long.
         apart: Whether it has such a process however small it is, since what reads it may crash.
@@ -72,7 +70,6 @@ class SourcePage:
     digest: str
     read: PageReader
     again: bool = False
-    stored_as: str | None = None
     size: int = 0
     apart: bool = False
     outline: str = ""
@@ -233,9 +230,7 @@ def name_source(source: Source, given: str | None) -> str:
     return escape_surrogates(source.name if given is None else given)
 
 
-def open_again(
-    source: Source, states: Mapping[str, tuple[str, str]]
-) -> AbstractContextManager[OpenedSource]:
+def open_again(source: Source, states: Mapping[str, tuple[str, str]]) -> AbstractContextManager[OpenedSource]:
     """Open a source for a run, given the digests and outlines of its stored pages."""
     if isinstance(source, Resumable):
         return source.resume({page: outline for page, (_, outline) in states.items() if outline})

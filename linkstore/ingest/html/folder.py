@@ -10,7 +10,6 @@ Lines with wildcards, placeholders or conditions are left out, because they do n
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -225,7 +224,7 @@ class FolderPages:
         return len(self._files)
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """Yield the pages by path. A file is read if it may have changed, and parsed only if its page is read."""
+        """Yield the pages by path. Files are read if they may have changed, and parsed if their page is read."""
         yield from (*self._listing.problems, *self._redirects.problems)
         yield from self._read_symbols()
         yield from (self._offer(file, known.get(file.url)) for file in self._files)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime as dt
 import posixpath
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
@@ -160,13 +159,17 @@ class Bundles:
     def __init__(self, files: Iterable[PageFile], outlines: Outlines) -> None:
         markdown = {file.page: outlines.get(file) for file in files if file.suffix in MARKDOWN_SUFFIXES}
         self.pages: Final = frozenset(markdown)
-        fronts = {page: outline.front if outline.typed else NO_FRONT_MATTER for page, outline in markdown.items()}
+        fronts = {
+            page: outline.front if outline.typed else NO_FRONT_MATTER for page, outline in markdown.items()
+        }
         declared = {
             posixpath.dirname(page)
             for page, front in fronts.items()
             if posixpath.basename(page) == INDEX_FILE and "okf_version" in front.fields
         }
-        roots = {page: _find_root(page, self.pages, declared) for page in fronts}
+        folders = set(map(posixpath.dirname, fronts))
+        above = {folder: _find_root(folder, self.pages, declared) for folder in folders}
+        roots = {page: above[posixpath.dirname(page)] for page in fronts}
         bundles = declared | {roots[page] for page, front in fronts.items() if has_own_fields(front.fields)}
         self._roots: Final = {page: root for page, root in roots.items() if root in bundles}
         self._targets: Final = {page: markdown[page].targets for page in self._roots}
@@ -354,13 +357,13 @@ class Bundles:
         return f"Superseded by {', '.join(names)}." if names else ""
 
 
-def _find_root(page: str, pages: frozenset[str], declared: set[str]) -> str:
-    """Return the folder of the bundle that a page lies in.
+def _find_root(folder: str, pages: frozenset[str], declared: set[str]) -> str:
+    """Return the folder of the bundle that the pages of a folder lie in.
 
     It is the nearest one that names the version of the format. Else it is the outermost of the folders above
-    the page that have an index without a gap, and without any, the folder of the source.
+    the pages that have an index without a gap, and without any, the folder of the source.
     """
-    above = [posixpath.dirname(page)]
+    above = [folder]
     while above[-1]:
         above.append(posixpath.dirname(above[-1]))
     nearest = next((folder for folder in above if folder in declared), None)

@@ -116,7 +116,9 @@ class FrontMatter:
     @property
     def tags(self) -> tuple[str, ...]:
         """Its ``tags`` or ``tag``, without ``#``."""
-        return tuple(tag.lstrip("#") for tag in _list_names(self.fields, ("tags", "tag"), apart=_BETWEEN_TAGS))
+        return tuple(
+            tag.lstrip("#") for tag in _list_names(self.fields, ("tags", "tag"), apart=_BETWEEN_TAGS)
+        )
 
     @property
     def categories(self) -> tuple[str, ...]:

@@ -1,8 +1,16 @@
-"""A vault of Markdown notes as a source of pages, and how its links are resolved."""
+"""A vault of Markdown notes as a source of pages, and how its links are resolved.
+
+Templates, of which notes are made, are left out: a template says nothing by itself, and its links and tags
+are those of notes to come. They are the notes in the folder that Obsidian's own plugin for them is set to and,
+in a folder called ``templates``, the notes with the placeholders of that plugin or of Templater.
+"""
 
 from __future__ import annotations
 
+import json
+import posixpath
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -24,6 +32,7 @@ from linkstore.extract.protocol import Chunk, Hyperlink, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.documents import Claims
 from linkstore.ingest.files import Listing, PageFile, list_pages, open_folder, quote_path
+from linkstore.ingest.folders import Folder
 from linkstore.ingest.html.folder import read_file_content
 from linkstore.ingest.html.pages import decode_page
 from linkstore.ingest.notes.bundles import Bundles
@@ -43,7 +52,6 @@ from linkstore.ingest.notes.markup import (
     render_note,
 )
 from linkstore.ingest.notes.routes import Routes, find_sites
-from linkstore.ingest.notes.templates import leave_out_templates
 from linkstore.ingest.outlines import HEAD_BYTES, Outlines
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
@@ -59,6 +67,13 @@ _NOTES_A_PAGE: Final = 10
 """So many notes for each page of HTML, or more, as there are in a repository around a vault."""
 _WIKILINK: Final = re.compile(r"(?<![\\`\[])\[\[([^\]|#\n]{1,200})(?:[|#][^\]\n]{0,200})?\]\](?!`)")
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
+_TEMPLATES: Final = "templates of notes"
+"""How a summary counts them."""
+_TEMPLATE_SETTINGS: Final = ".obsidian/templates.json"
+_TEMPLATE_BYTES: Final = 64 * 2**10
+"""Bytes of the settings, and of a note in which placeholders are looked for."""
+_TEMPLATE_FOLDERS: Final = frozenset({"templates", "_templates"})
+_PLACEHOLDER: Final = re.compile(rb"\{\{\s*(?:title|date|time)\s*(?::[^{}\n]{0,100})?\}\}|<%[-_*+]?\s*tp\.")
 
 
 def is_vault(folder: Path) -> bool:
@@ -114,7 +129,7 @@ class VaultSource(PathSettings):
     def resume(self, outlines: Mapping[str, str]) -> AbstractContextManager[VaultNotes]:
         """List the vault, whose unchanged files need not be read: see :meth:`open`."""
         folder = open_folder(self.path, "the folder of a vault")
-        listing = leave_out_templates(list_pages(folder, NOTE_SUFFIXES))
+        listing = _leave_out_templates(list_pages(folder, NOTE_SUFFIXES))
         return nullcontext(VaultNotes(self, listing, outlines))
 
 
@@ -168,7 +183,9 @@ class VaultNotes:
     def _offer(self, file: PageFile, known: str | None = None) -> Iterator[SourcePage | BadInput]:
         outline = self._outlines.get(file)
         if known and outline.around == self._hash_around(file, outline.targets):
-            yield SourcePage(url=file.url, digest=known, read=partial(self._read, file), outline=outline.stored)
+            yield SourcePage(
+                url=file.url, digest=known, read=partial(self._read, file), outline=outline.stored
+            )
             return
         content = read_file_content(file, self._settings.max_bytes)
         if isinstance(content, BadInput):
@@ -278,3 +295,34 @@ def _is_usable_tag(tag: str) -> bool:
 
 def _is_tag_link(link: Hyperlink) -> bool:
     return link.href.startswith(TAG_SCHEME)
+
+
+def _leave_out_templates(listing: Listing) -> Listing:
+    """Return a listing of a vault without its templates, which are counted."""
+    chosen = _find_template_folder(listing.folder)
+    kept = tuple(file for file in listing.files if not _is_template(file, chosen))
+    count = len(listing.files) - len(kept)
+    unread = Counter({**listing.unread, **({_TEMPLATES: count} if count else {})})
+    return replace(listing, files=kept, unread=dict(unread.most_common()))
+
+
+def _find_template_folder(folder: Folder) -> str:
+    """Return the folder of templates that Obsidian is set to, empty without one."""
+    try:
+        settings = json.loads(folder.read(_TEMPLATE_SETTINGS, _TEMPLATE_BYTES))
+    except (OSError, UnreadablePageError, ValueError, RecursionError):
+        return ""  # there is none, or Obsidian could not read it either
+    name = settings.get("folder") if isinstance(settings, dict) else None
+    lead = posixpath.normpath(name.strip("/")) if isinstance(name, str) else "."
+    return "" if lead == "." else lead
+
+
+def _is_template(file: PageFile, chosen: str) -> bool:
+    if chosen and file.page.startswith(f"{chosen}/"):
+        return True
+    if _TEMPLATE_FOLDERS.isdisjoint(part.lower() for part in file.page.split("/")[:-1]):
+        return False
+    try:
+        return _PLACEHOLDER.search(file.folder.head(file.page, _TEMPLATE_BYTES)) is not None
+    except (OSError, UnreadablePageError):
+        return False  # it is read again, and then reported
