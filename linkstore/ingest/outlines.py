@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 import xxhash
@@ -50,29 +49,29 @@ LINK: Final = re.compile(rb"\b(?:href|src|url)\s*+=\s*+[\"']?+([^\"'\s>#][^\"'\s
 """A link to another page; ``url`` is that of a page that only redirects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outline:
-    """What is known of a file.
+class Outline(NamedTuple):
+    """What is known of a file, as plain JSON."""
 
-    Args:
-        titles: Those that its page may have.
-        redirect: Where its page sends its reader, as written; None if it is a page to be read.
-        front: Its front matter, none if it cannot be read, or is not needed.
-        typed: Whether it may be a page of a bundle.
-        targets: The possible targets of its links, if it is Markdown.
-        content: Hash of its content without links; empty if that was not read yet.
-        around: Hash of all else that its page was made of; empty if the page was not read yet.
-        stored: All this as the store has it, empty for a file that is read.
-    """
-
-    titles: frozenset[str] = frozenset()
+    titles: Sequence[str] = ()
+    """Those that its page may have."""
     redirect: str | None = None
-    front: FrontMatter = NO_FRONT_MATTER
+    """Where its page sends its reader, as written; None if it is a page to be read."""
+    fields: Mapping[str, Any] = {}
+    """Its front matter, empty if it cannot be read, or is not needed."""
+    linked: Sequence[str] = ()
     typed: bool = False
-    targets: frozenset[str] = frozenset()
+    """Whether it may be a page of a bundle."""
+    targets: Sequence[str] = ()
+    """The possible targets of its links, if it is Markdown."""
     content: str = ""
+    """Hash of its content without links; empty if that was not read yet."""
     around: str = ""
-    stored: str = field(default="", repr=False)
+    """Hash of all else that its page was made of; empty if the page was not read yet."""
+
+    @property
+    def front(self) -> FrontMatter:
+        """The front matter."""
+        return FrontMatter(fields=self.fields, linked=tuple(self.linked))
 
 
 class Outlines:
@@ -98,83 +97,57 @@ class Outlines:
         self._outlines: dict[str, Outline] = {}
         above = settings.make_site(()).place("")
         for file in files:
-            lead, kept = self._stamp(file), stored.get(f"{above}{file.url}", "")
+            lead, kept = self._lead(file), stored.get(f"{above}{file.url}", "")
             if file.stamp and kept.startswith(lead):
-                self._outlines[file.url] = _load(kept, len(lead))
+                self._outlines[file.url] = Outline(*orjson.loads(kept[len(lead) :]))
             else:
                 with suppress(UnreadablePageError, OSError):  # it is read again, and then reported
                     self._outlines[file.url] = _read_outline(file, encoding, notes=notes)
-        self.titles = {url: outline.titles for url, outline in self._outlines.items()}
+        self.titles = {url: frozenset(outline.titles) for url, outline in self._outlines.items()}
 
     def get(self, file: PageFile) -> Outline:
         """Return the outline of a file, an empty one if it cannot be read."""
-        return self._outlines.get(file.url, _EMPTY)
+        return self._outlines.get(file.url, Outline())
 
-    def store(self, file: PageFile, content: bytes, around: str) -> str:
+    def write(self, file: PageFile, around: str, content: bytes | None = None) -> str:
         """Return the outline of a file as the store keeps it, empty if the file is to be read next time.
 
         Args:
-            file: Read just now.
-            content: Of the file.
+            file: The file.
             around: Hash of all else that its page is made of.
+            content: What was read just now, None for a file that has not changed.
         """
-        if not file.stamp or make_stamp(os.lstat(file.folder.path / file.page)) != file.stamp:
-            return ""
         outline = self.get(file)
-        values = (
-            sorted(outline.titles),
-            outline.redirect,
-            (outline.front.fields, outline.front.linked),
-            outline.typed,
-            sorted(outline.targets),
-            hash_without_links(content),
-            around,
-        )
-        text = f"{self._stamp(file)}{orjson.dumps(values).decode()}"
+        if content is not None:
+            if not file.stamp or make_stamp(os.lstat(file.folder.path / file.page)) != file.stamp:
+                return ""
+            outline = outline._replace(content=hash_without_links(content), around=around)
+        text = f"{self._lead(file)}{orjson.dumps(tuple(outline)).decode()}"
         return text if len(text) <= _LONGEST_STORED else ""
 
-    def _stamp(self, file: PageFile) -> str:
+    def _lead(self, file: PageFile) -> str:
         return f"{file.stamp} {self._salt} "
-
-
-def _load(stored: str, start: int) -> Outline:
-    titles, redirect, (fields, linked), typed, targets, content, around = orjson.loads(stored[start:])
-    return Outline(
-        titles=frozenset(titles),
-        redirect=redirect,
-        front=FrontMatter(fields=fields, linked=tuple(linked)) if fields else NO_FRONT_MATTER,
-        typed=typed,
-        targets=frozenset(targets),
-        content=content,
-        around=around,
-        stored=stored,
-    )
 
 
 def _read_outline(file: PageFile, encoding: str | None, *, notes: bool) -> Outline:
     if file.suffix == PDF_SUFFIX:
-        return _EMPTY
+        return Outline()
     is_html, is_note = file.suffix == ".html", file.suffix in NOTE_SUFFIXES
     head = file.folder.head(file.page, HEAD_BYTES if is_note else TITLE_BYTES + 1)
-    text = decode_html(head[:TITLE_BYTES], encoding=encoding).text
-    outline = Outline(titles=find_titles(text, markdown=not is_html))
-    if is_html and len(head) <= TITLE_BYTES:
-        outline = replace(outline, redirect=find_refresh_target(head))
+    titles = sorted(
+        find_titles(decode_html(head[:TITLE_BYTES], encoding=encoding).text, markdown=not is_html)
+    )
     if not is_note:
-        return outline
-    if len(head) > TITLE_BYTES:
-        text = decode_html(head, encoding=encoding).text
-    text = text.replace("\r\n", "\n")
+        is_short = is_html and len(head) <= TITLE_BYTES
+        return Outline(titles, find_refresh_target(head) if is_short else None)
+    text = decode_html(head, encoding=encoding).text.replace("\r\n", "\n")
     front, typed = NO_FRONT_MATTER, _MAY_BE_TYPED.match(head) is not None
     if typed or notes:
         with suppress(FrontMatterError):  # it is read again, and then reported
             front = read_front_matter(split_front_matter(text)[0])
-    return replace(outline, front=front, typed=typed, targets=frozenset(find_targets(text)))
+    return Outline(titles, None, front.fields, front.linked, typed, sorted(find_targets(text)))
 
 
 def hash_without_links(content: bytes) -> str:
     """Return a hash of a page without its links, by which copies are looked for."""
     return xxhash.xxh3_128_hexdigest(LINK.sub(b"", content))
-
-
-_EMPTY: Final = Outline()

@@ -785,9 +785,9 @@ def test_what_is_remembered_of_a_page_is_small(serve, store):
     names = [f"chapter-{n}.html" for n in range(100)]
     site = serve({"/": html("", *names), **{f"/{name}": html(name, *names, title=name) for name in names}})
     crawl(store, site)
-    sizes = sorted(len(page.digest) for page in store.stored.values())
+    sizes = sorted(len(page.outline) for page in store.stored.values())
     assert sizes[-2] < 500, "each URL stands in one digest"
-    assert len(json.loads(store.stored[START, START].digest.partition(":")[2])["children"]) == 100
+    assert len(json.loads(store.stored[START, START].outline)["children"]) == 100
 
 
 def test_a_page_that_is_nested_too_deep_is_reported(serve, store):

@@ -224,7 +224,7 @@ class FolderPages:
         return len(self._files)
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """Yield the pages by path. Files are read if they may have changed, and parsed if their page is read."""
+        """Yield the pages by path. Files are read if they may have changed, and parsed if their page is."""
         yield from (*self._listing.problems, *self._redirects.problems)
         yield from self._read_symbols()
         yield from (self._offer(file, known.get(file.url)) for file in self._files)
@@ -237,8 +237,9 @@ class FolderPages:
         described = self._describe(file).encode(errors="replace")
         around, outline = xxhash.xxh3_128_hexdigest(described), self._outlines.get(file)
         if known and outline.around == around:
+            stored = self._outlines.write(file, around)
             read = partial(self._chunks, file, None)
-            return SourcePage(url=file.url, digest=known, read=read, outline=outline.stored)
+            return SourcePage(url=file.url, digest=known, read=read, outline=stored)
         content = read_file_content(file, self._settings.max_bytes)
         if isinstance(content, BadInput):
             return content
@@ -250,7 +251,7 @@ class FolderPages:
             read=partial(self._chunks, file, content),
             size=len(content),
             apart=file.suffix == PDF_SUFFIX,
-            outline=self._outlines.store(file, content, around),
+            outline=self._outlines.write(file, around, content),
         )
 
     def _look_around(self) -> None:

@@ -1,8 +1,8 @@
 """A vault of Markdown notes as a source of pages, and how its links are resolved.
 
 Templates, of which notes are made, are left out: a template says nothing by itself, and its links and tags
-are those of notes to come. They are the notes in the folder that Obsidian's own plugin for them is set to and,
-in a folder called ``templates``, the notes with the placeholders of that plugin or of Templater.
+are those of notes to come. They are the notes in the folder that Obsidian's own plugin for them is set to,
+and, in a folder called ``templates``, the notes with the placeholders of that plugin or of Templater.
 """
 
 from __future__ import annotations
@@ -182,10 +182,10 @@ class VaultNotes:
 
     def _offer(self, file: PageFile, known: str | None = None) -> Iterator[SourcePage | BadInput]:
         outline = self._outlines.get(file)
-        if known and outline.around == self._hash_around(file, outline.targets):
-            yield SourcePage(
-                url=file.url, digest=known, read=partial(self._read, file), outline=outline.stored
-            )
+        around = self._hash_around(file, outline.targets)
+        if known and outline.around == around:
+            stored = self._outlines.write(file, around)
+            yield SourcePage(url=file.url, digest=known, read=partial(self._read, file), outline=stored)
             return
         content = read_file_content(file, self._settings.max_bytes)
         if isinstance(content, BadInput):
@@ -197,8 +197,8 @@ class VaultNotes:
             yield BadInput(name=file.url, reason=str(error), empty=isinstance(error, EmptyPageError))
             return
         is_short = len(content) < HEAD_BYTES
-        around = self._hash_around(file, outline.targets if is_short else find_targets(note.text))
-        stored = self._outlines.store(file, content, around) if is_short else ""
+        around = around if is_short else self._hash_around(file, find_targets(note.text))
+        stored = self._outlines.write(file, around, content) if is_short else ""
         block, body = split_front_matter(note.text)
         try:
             front = read_front_matter(block)
