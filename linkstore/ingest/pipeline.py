@@ -1,8 +1,8 @@
 """Indexes a source: reads the changed pages, stores them, and removes those certainly gone.
 
 Pages stream from the source to the store, in batches, which are embedded and written while the next are read.
-Apart from the pages on their way, only the URL and the digest of each page from the last run are in memory:
-about 300 bytes per page, nothing on a first run.
+Apart from the pages on their way, only the URL, the digest and the outline of each page from the last run are
+in memory: some hundred bytes, nothing on a first run.
 """
 
 from __future__ import annotations

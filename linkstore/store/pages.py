@@ -135,10 +135,6 @@ class StorePages:
         """Return the survey and the most linked pages, for which all links are read once."""
         return self._backend.run(self._backend.survey_pages(kind, take))
 
-    async def asurvey(self, kind: str = "hyperlink", take: int = 10) -> tuple[Survey, list[LinkedPage]]:
-        """Return a survey and the most linked pages: see :meth:`survey`."""
-        return await self._backend.arun(self._backend.survey_pages(kind, take))
-
     def check(self, source: str, urls: Sequence[str]) -> None:
         """Check that :meth:`put` would not replace a page of another source.
 
@@ -146,10 +142,6 @@ class StorePages:
             SourceConflictError: If it would.
         """
         run(self._read_entries(source, urls))
-
-    async def acheck(self, source: str, urls: Sequence[str]) -> None:
-        """Check that no other source has one of these pages: see :meth:`check`."""
-        await arun(self._read_entries(source, urls))
 
     def embed(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
         """Embed the documents of pages, and return the pages with these vectors.
@@ -182,10 +174,6 @@ class StorePages:
     def renew(self, source: str, states: Mapping[str, tuple[str, str]]) -> None:
         """Replace the digests and outlines of pages, by url, whose documents stay as they are."""
         run(self._renew(source, states))
-
-    async def arenew(self, source: str, states: Mapping[str, tuple[str, str]]) -> None:
-        """Replace the digests and outlines of pages: see :meth:`renew`."""
-        await arun(self._renew(source, states))
 
     def remove(self, urls: Sequence[str], source: str | None = None) -> WriteCounts:
         """Remove indexed pages with all their documents, in one change. Unknown pages are ignored.
