@@ -93,16 +93,14 @@ class Outlines:
         notes: bool = False,
     ) -> None:
         encoding = settings.encoding
-        self._salt = hash_values(VERSION, encoding, notes)
+        self._salt = hash_values(VERSION, encoding, settings.max_bytes, notes)
         self._outlines: dict[str, Outline] = {}
         above = settings.make_site(()).place("")
         for file in files:
             lead, kept = self._lead(file), stored.get(f"{above}{file.url}", "")
-            if file.stamp and kept.startswith(lead):
-                self._outlines[file.url] = Outline(*orjson.loads(kept[len(lead) :]))
-            else:
-                with suppress(UnreadablePageError, OSError):  # it is read again, and then reported
-                    self._outlines[file.url] = _read_outline(file, encoding, notes=notes)
+            with suppress(UnreadablePageError, OSError):  # it is read again, and then reported
+                known = _parse(kept[len(lead) :]) if file.stamp and kept.startswith(lead) else None
+                self._outlines[file.url] = known or _read_outline(file, encoding, notes=notes)
         self.titles = {url: frozenset(outline.titles) for url, outline in self._outlines.items()}
 
     def get(self, file: PageFile) -> Outline:
@@ -118,15 +116,25 @@ class Outlines:
             content: What was read just now, None for a file that has not changed.
         """
         outline = self.get(file)
-        if content is not None:
-            if not file.stamp or make_stamp(os.lstat(file.folder.path / file.page)) != file.stamp:
-                return ""
-            outline = outline._replace(content=hash_without_links(content), around=around)
-        text = f"{self._lead(file)}{orjson.dumps(tuple(outline)).decode()}"
-        return text if len(text) <= _LONGEST_STORED else ""
+        with suppress(OSError, orjson.JSONEncodeError):  # it is gone; it has what is no Unicode
+            if content is not None:
+                if not file.stamp or make_stamp(os.lstat(file.folder.path / file.page)) != file.stamp:
+                    return ""
+                outline = outline._replace(content=hash_without_links(content), around=around)
+            text = f"{self._lead(file)}{orjson.dumps(tuple(outline)).decode()}"
+            return text if len(text) <= _LONGEST_STORED else ""
+        return ""
 
     def _lead(self, file: PageFile) -> str:
         return f"{file.stamp} {self._salt} "
+
+
+def _parse(stored: str) -> Outline | None:
+    """Return the outline that a store keeps, or None if it is damaged."""
+    try:
+        return Outline(*orjson.loads(stored))
+    except (ValueError, TypeError):
+        return None
 
 
 def _read_outline(file: PageFile, encoding: str | None, *, notes: bool) -> Outline:

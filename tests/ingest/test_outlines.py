@@ -133,7 +133,28 @@ def test_what_other_files_say_changes_pages_of_unchanged_files(root, store, kind
         assert texts(anew) == texts(store)
 
 
-@pytest.mark.parametrize("options", [{"encoding": "latin-1"}, {"max_bytes": 1000, "claims": "any"}])
+def test_a_page_that_has_become_too_large_is_reported(root, store, kind, opened, settled):
+    run(store, kind(root), opened)
+    summary = index(store, kind(root, max_bytes=10), name="s", progress=None)
+    assert (len(summary.skipped), summary.pages.total) == (5, 0)
+
+
+def test_front_matter_that_is_no_unicode_is_read_each_time(tmp_path, store, kind, opened, settled):
+    write(tmp_path / "p.md", '---\ntype: x\n"a\\ud800": 1\n---\nText.\n')
+    assert run(store, kind(tmp_path), opened)[0].added == 1
+    assert run(store, kind(tmp_path), opened)[0].updated == 0
+
+
+def test_an_outline_that_is_damaged_is_made_anew(root, store, kind, opened, settled):
+    run(store, kind(root), opened)
+    states = store.pages.states("s")
+    store.pages.renew("s", {url: (digest, outline[:-3]) for url, (digest, outline) in states.items()})
+    pages, read = run(store, kind(root), opened)
+    assert (pages.unchanged, len(read)) == (5, 5)
+    assert store.pages.states("s") == states
+
+
+@pytest.mark.parametrize("options", [{"encoding": "latin-1"}, {"claims": "any"}])
 def test_with_other_settings_all_files_are_read(root, store, kind, opened, settled, options):
     run(store, kind(root), opened)
     assert run(store, kind(root, **options), opened)[0].updated == 5
