@@ -99,8 +99,8 @@ class Outlines:
         for file in files:
             lead, kept = self._lead(file), stored.get(f"{above}{file.url}", "")
             with suppress(UnreadablePageError, OSError):  # it is read again, and then reported
-                known = _parse(kept[len(lead) :]) if file.stamp and kept.startswith(lead) else None
-                self._outlines[file.url] = known or _read_outline(file, encoding, notes=notes)
+                outline = _parse(kept[len(lead) :]) if file.stamp and kept.startswith(lead) else None
+                self._outlines[file.url] = outline or _read_outline(file, encoding, notes=notes)
         self.titles = {url: frozenset(outline.titles) for url, outline in self._outlines.items()}
 
     def get(self, file: PageFile) -> Outline:

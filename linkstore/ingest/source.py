@@ -162,7 +162,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class Resumable(Source, Protocol):
-    """A source that reads less if it is told what it said of its pages at the last run."""
+    """A source that reads less if it is given the outlines of its pages."""
 
     def resume(self, outlines: Mapping[str, str]) -> AbstractContextManager[OpenedSource]:
         """Open the source for one run.

@@ -55,7 +55,7 @@ _WAITING_CHARACTERS: Final = 4 * 2**20
 
 
 class WaitingPage(NamedTuple):
-    """A page whose title waits for the titles of the pages after it: its URL, its record, what it says."""
+    """A page that waits for the titles of the pages after it: its URL, its record and its content."""
 
     url: str
     record: PageRecord
