@@ -37,7 +37,7 @@ from linkstore.ingest.titles import TITLE_BYTES, find_titles
 
 VERSION: Final = 1
 """Raised whenever the same file would have another outline."""
-HEAD_BYTES: Final = 4 * LONGEST_FRONT_MATTER + 16
+_HEAD_BYTES: Final = 4 * LONGEST_FRONT_MATTER + 16
 """Bytes that may have to be read for all of the front matter."""
 _LONGEST_STORED: Final = 16 * 2**10
 """Characters of an outline; what is longer is not kept, and its file is read."""
@@ -141,7 +141,7 @@ def _read_outline(file: PageFile, encoding: str | None, *, notes: bool) -> Outli
     if file.suffix == PDF_SUFFIX:
         return Outline()
     is_html, is_note = file.suffix == ".html", file.suffix in NOTE_SUFFIXES
-    head = file.folder.head(file.page, HEAD_BYTES if is_note else TITLE_BYTES + 1)
+    head = file.folder.head(file.page, _HEAD_BYTES if is_note else TITLE_BYTES + 1)
     titles = sorted(
         find_titles(decode_html(head[:TITLE_BYTES], encoding=encoding).text, markdown=not is_html)
     )

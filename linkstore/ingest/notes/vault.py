@@ -52,7 +52,7 @@ from linkstore.ingest.notes.markup import (
     render_note,
 )
 from linkstore.ingest.notes.routes import Routes, find_sites
-from linkstore.ingest.outlines import HEAD_BYTES, Outlines
+from linkstore.ingest.outlines import Outlines
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
 from linkstore.ingest.suffixes import HTML_SUFFIXES, NOTE_SUFFIXES
@@ -182,8 +182,7 @@ class VaultNotes:
 
     def _offer(self, file: PageFile, known: str | None = None) -> Iterator[SourcePage | BadInput]:
         outline = self._outlines.get(file)
-        around = self._hash_around(file, outline.targets)
-        if known and outline.around == around:
+        if known and outline.around == (around := self._hash_around(file, outline.targets)):
             stored = self._outlines.write(file, around)
             yield SourcePage(url=file.url, digest=known, read=partial(self._read, file), outline=stored)
             return
@@ -196,9 +195,8 @@ class VaultNotes:
         except UnreadablePageError as error:
             yield BadInput(name=file.url, reason=str(error), empty=isinstance(error, EmptyPageError))
             return
-        is_short = len(content) < HEAD_BYTES
-        around = around if is_short else self._hash_around(file, find_targets(note.text))
-        stored = self._outlines.write(file, around, content) if is_short else ""
+        around = self._hash_around(file, find_targets(note.text))
+        stored = self._outlines.write(file, around, content)
         block, body = split_front_matter(note.text)
         try:
             front = read_front_matter(block)
