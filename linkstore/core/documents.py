@@ -94,6 +94,7 @@ class PageDocuments:
         url: The page within its source.
         digest: Hash of what was indexed.
         documents: In order.
+        outline: What its source is told of it at the next run; the store does not read it.
         vectors: What the store's embedding gave for them, of shape (documents, dimension), if they were
             embedded beforehand: see :meth:`linkstore.store.pages.StorePages.embed`.
     """
@@ -101,6 +102,7 @@ class PageDocuments:
     url: str
     digest: str
     documents: tuple[Document, ...]
+    outline: str = ""
     vectors: Floats | None = field(default=None, compare=False, repr=False)
 
 

@@ -93,6 +93,7 @@ _UNSAFE_IN_FRAGMENT: Final = re.compile(
     r'[\x00-\x20"#%<>\\^`{|}\x7f-\x9f\s\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]'
 )
 _ABSOLUTE: Final = re.compile(r"\s*[a-z][a-z0-9+.-]*:", re.IGNORECASE | re.ASCII)
+_PLAIN_PATH: Final = re.compile(r"[\w~-][\w.~-]*(?:/[\w~-][\w.~-]*)*", re.ASCII)
 _FROM_ROOT: Final = re.compile(r"[/\\](?![/\\])")
 _NOT_IN_URLS: Final = re.compile(r"[\t\r\n]")
 
@@ -278,6 +279,9 @@ class Site:
 
     def page_tag(self, url: str) -> str | None:
         """Return the tag of a page, given its URL path from the root, its public URL, or its tag."""
+        is_index = url.rpartition("/")[2] in self.policy.index_files
+        if not self.prefix and not is_index and len(url) < _LONGEST_CACHED and _PLAIN_PATH.fullmatch(url):
+            return f"/{url}"  # what follows comes to the same, and takes ten times as long
         return self.tag(url if _ABSOLUTE.match(url) else f"./{self._strip_root(url)}")
 
     def page_tags(self, url: str) -> tuple[str, ...]:

@@ -36,12 +36,12 @@ from urllib.parse import urljoin
 import xxhash
 
 from linkstore.extract.blocks import count_letters
-from linkstore.extract.html import decode_html, find_canonical_href, parse_html
-from linkstore.extract.html_bounds import UnboundedPageError
+from linkstore.extract.html import UnboundedPageError, decode_html, find_canonical_href, parse_html
 from linkstore.ingest.files import Listing, PageFile
 from linkstore.ingest.folders import Folder
 from linkstore.ingest.notes.frontmatter import split_front_matter
 from linkstore.ingest.notes.markdown import render_markdown
+from linkstore.ingest.outlines import LINK, Outlines, hash_without_links
 from linkstore.ingest.source import UnreadablePageError
 from linkstore.ingest.suffixes import MARKDOWN_SUFFIXES
 
@@ -52,8 +52,6 @@ STUBS: Final = "descriptions of pictures"
 _STUB_TITLES: Final = frozenset({"Long Description"})
 _LARGEST_STUB: Final = 2**11
 _LARGEST: Final = 16 * 2**20
-_LINK: Final = re.compile(rb"\b(?:href|src|url)\s*+=\s*+[\"']?+([^\"'\s>#][^\"'\s>]*+)", re.IGNORECASE)
-"""A link to another page; ``url`` is that of a page that only redirects."""
 _NAMED: Final = 3
 _LEAST_BOOK: Final = 32 * 2**10
 """Bytes of a page that may repeat a book."""
@@ -82,25 +80,25 @@ _SHORTEST_PARAGRAPH: Final = 32
 """Letters; headings and entries of tables of contents are shorter."""
 
 
-def merge_copies(listing: Listing, titles: Mapping[str, frozenset[str]]) -> Listing:
+def merge_copies(listing: Listing, outlines: Outlines) -> Listing:
     """Return a listing in which each page stands once, with its other names as aliases, and no whole book.
 
     Args:
         listing: The pages.
-        titles: Those that each may have, by URL. Pages are compared if they have the same, or the same size.
+        outlines: Of the pages, which are compared if they may have the same titles, or have the same size.
     """
-    folder = listing.folder
+    folder, titles = listing.folder, outlines.titles
     real: dict[str, list[PageFile]] = {}
     sizes: dict[str, int] = {}
     alike: dict[frozenset[str] | int, list[PageFile]] = {}
     for file in listing.files:
-        size, target = _look_at(folder, file)
+        size, target = (file.size, file.page) if file.size else _look_at(folder, file)
         sizes[file.page] = size
         real.setdefault(target, []).append(file)
         if target == file.page and size:
             alike.setdefault(titles.get(file.url) or size, []).append(file)
     for files in alike.values():
-        for first, *others in _group_by_content(files) if len(files) > 1 else ():
+        for first, *others in _group_by_content(files, outlines) if len(files) > 1 else ():
             for other in others:
                 real[first] += real.pop(other)
     merged = [_merge(target, files) for target, files in real.items()]
@@ -138,12 +136,14 @@ def _look_at(folder: Folder, file: PageFile) -> tuple[int, str]:
     return 0, file.page
 
 
-def _group_by_content(files: Sequence[PageFile]) -> list[list[str]]:
+def _group_by_content(files: Sequence[PageFile], outlines: Outlines) -> list[list[str]]:
     """Return the names of pages that say the same, the nearest to the root first."""
-    alike: dict[bytes, list[PageFile]] = {}
+    alike: dict[str, list[PageFile]] = {}
     for file in files:
         with suppress(ValueError, OSError):  # likewise
-            digest = xxhash.xxh3_128_digest(_LINK.sub(b"", file.read(_LARGEST)))  # their links take longer
+            digest = outlines.get(file).content or hash_without_links(
+                file.read(_LARGEST)
+            )  # links take longer
             alike.setdefault(digest, []).append(file)
     names_of: dict[bytes, list[str]] = {}
     for file in (file for others in alike.values() if len(others) > 1 for file in others):
@@ -164,7 +164,7 @@ def _identify(file: PageFile, content: bytes) -> bytes:
 
     is_html = file.suffix == ".html"
     digest = xxhash.xxh3_128(b"" if is_html else os.fsencode(dirname(file.page)))
-    digest.update(_LINK.sub(resolve, content) if is_html else content)
+    digest.update(LINK.sub(resolve, content) if is_html else content)
     return digest.digest()
 
 
@@ -207,6 +207,8 @@ def _is_menu(file: PageFile) -> bool:
 def _merge_sources(files: Sequence[PageFile]) -> list[PageFile]:
     """Merge Markdown sources into the pages made from them, as further names."""
     built = {file.page: file for file in files if file.suffix == ".html"}
+    if not built or len(built) == len(files):
+        return list(files)
     sources: set[str] = set()
     for file in files:
         stem, suffix = splitext(file.page)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import stat
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePath
 from posixpath import splitext
 from typing import Final
 from urllib.parse import quote
@@ -18,8 +21,7 @@ from linkstore.core.display import format_count, make_readable
 from linkstore.core.text import replace_surrogates
 from linkstore.core.urls import Site, UrlPolicy, normalize_url
 from linkstore.errors import SourceNotFoundError
-from linkstore.extract.html import find_canonical_href, parse_html
-from linkstore.extract.html_bounds import UnboundedPageError
+from linkstore.extract.html import UnboundedPageError, find_canonical_href, parse_html
 from linkstore.ingest.documents import get_origin
 from linkstore.ingest.folders import LEAVES_FOLDER, NO_PAGES_IN, NOT_A_FILE, Folder
 from linkstore.ingest.source import BadInput, UnreadablePageError
@@ -51,6 +53,10 @@ _FOLDER_PAGES: Final = frozenset({"readme.md", "index.md", "readme.markdown", "i
 _SAMPLE: Final = 16
 _LARGEST: Final = 16 * 2**20
 _NAMED_TYPES: Final = 5
+_SECONDS_TO_SETTLE: Final = 2.0
+"""What some disks take for one moment."""
+_UNQUOTED: Final = re.compile(r"[A-Za-z0-9_.~/-]*")
+_USUAL_ENDINGS: Final = tuple(HTML_SUFFIXES | NOT_HTML)
 _FOLDED: Final = UrlPolicy(query="drop", fragment="drop", trailing_slash="strip")
 
 
@@ -61,7 +67,7 @@ class FolderSearch:
     Args:
         folder: Where it looks.
         suffixes: Which files are pages.
-        names: The paths of its pages from the root, with ``/``.
+        pages: The paths of its pages from the root, with ``/``, each with its status, None for a link.
         problems: What could not be looked into, and links that are not followed.
         others: How many files are not pages, by suffix.
         aside: How many pages are not read for where they lie, by suffix and the name of that folder.
@@ -70,7 +76,7 @@ class FolderSearch:
 
     folder: Folder
     suffixes: AbstractSet[str]
-    names: list[str] = field(default_factory=list)
+    pages: dict[str, os.stat_result | None] = field(default_factory=dict)
     problems: list[BadInput] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
     aside: Counter[str] = field(default_factory=Counter)
@@ -93,22 +99,24 @@ class FolderSearch:
             self.built.add(lead)
         return [folder for entry in contents for folder in self._entry(entry, f"{lead}{entry.name}")]
 
-    def _is_page(self, path: PurePosixPath) -> bool:
-        suffix = get_suffix(path.name)
-        if path.name.startswith(".") or suffix not in self.suffixes:
+    def _is_page(self, name: str) -> bool:
+        lead, slash, file = name.rpartition("/")
+        suffix = get_suffix(file)
+        if file.startswith(".") or suffix not in self.suffixes:
             return False
         if suffix not in HTML_SUFFIXES:
             return True
-        page = path.parent if path.stem == "index" else path
-        lead = "".join(f"{part}/" for part in page.parts[:-1])
-        if page.stem == _NOT_FOUND and (not lead or lead in self.built):
+        stem = splitext(file)[0]
+        if stem == "index":
+            lead, slash, folder = lead.rpartition("/")
+            stem = splitext(folder)[0]
+        if stem == _NOT_FOUND and (not lead or f"{lead}{slash}" in self.built):
             return False
-        of_sphinx = page.stem in _OF_SPHINX or page.stem.startswith("genindex-")
-        return not (of_sphinx and lead in self.built)
+        of_sphinx = stem in _OF_SPHINX or stem.startswith("genindex-")
+        return not (of_sphinx and f"{lead}{slash}" in self.built)
 
     def _entry(self, entry: os.DirEntry[str], name: str) -> Iterator[str]:
         """Note a file, and yield the folder to look into if it is one."""
-        path = PurePosixPath(name)
         if entry.name.startswith(".") or entry.name in _FOR_MACHINES:
             return
         if entry.name in NO_PAGES_IN:
@@ -117,13 +125,13 @@ class FolderSearch:
             return
         try:
             if entry.is_symlink():
-                self._link(entry.path, path)
+                self._link(entry.path, name)
             elif entry.is_dir(follow_symlinks=False):
                 yield f"{name}/"
-            elif not self._is_page(path):
+            elif not self._is_page(name):
                 self.others[get_suffix(name) or "(none)"] += 1
             elif entry.is_file(follow_symlinks=False):
-                self.names.append(name)
+                self.pages[name] = entry.stat(follow_symlinks=False)
             else:
                 self._say(name, NOT_A_FILE)
         except OSError as error:
@@ -132,35 +140,35 @@ class FolderSearch:
     def _count_aside(self, path: str, folder: str) -> None:
         """Count the pages in a folder that is not read."""
         for _, _, names in os.walk(path):
-            pages = (name for name in names if self._is_page(PurePosixPath(folder, name)))
+            pages = (name for name in names if self._is_page(f"{folder}/{name}"))
             self.aside.update(f"{get_suffix(name)} in {folder}" for name in pages)
 
-    def _link(self, link: str, path: PurePosixPath) -> None:
+    def _link(self, link: str, name: str) -> None:
         """Note a symbolic link to a page of the folder. Folders are not entered through links."""
-        about_pages = self._is_page(path) or not path.suffix
+        is_page = self._is_page(name)
         try:
             target = Path(os.path.realpath(link, strict=True))
             mode = target.stat().st_mode
         except OSError as error:
-            if about_pages:
-                self._say(str(path), f"it is a broken link: {error.strerror or error}")
+            if is_page or not splitext(name)[1]:
+                self._say(name, f"it is a broken link: {error.strerror or error}")
             return
         if self.folder.inside(target) is None:
-            if self._is_page(path) or stat.S_ISDIR(mode):
-                self._say_of_link(path, LEAVES_FOLDER)
+            if is_page or stat.S_ISDIR(mode):
+                self._say_of_link(name, LEAVES_FOLDER)
         elif stat.S_ISDIR(mode):
-            self._say_of_link(path, _SAME_FOLDER)
-        elif self._is_page(path) and stat.S_ISREG(mode):
-            self.names.append(str(path))
+            self._say_of_link(name, _SAME_FOLDER)
+        elif is_page and stat.S_ISREG(mode):
+            self.pages[name] = None
 
     def _say(self, name: str, reason: str, *, hides: str | None = None) -> None:
         """Report a problem under the page's name, so that its stored content stays."""
         lead = None if hides is None else (quote_path(hides),)
         self.problems.append(BadInput(name=quote_path(name), reason=reason, hides=lead))
 
-    def _say_of_link(self, path: PurePosixPath, reason: str) -> None:
+    def _say_of_link(self, name: str, reason: str) -> None:
         """Report a link under a name other than the page's, so that the stored page is removed."""
-        self.problems.append(BadInput(name=f"{quote_path(str(path))} (link)", reason=reason))
+        self.problems.append(BadInput(name=f"{quote_path(name)} (link)", reason=reason))
 
 
 def quote_path(path: str) -> str:
@@ -168,7 +176,7 @@ def quote_path(path: str) -> str:
 
     Bytes that are not UTF-8 are percent-encoded too.
     """
-    return make_readable(quote(path, errors="surrogateescape"))
+    return path if _UNQUOTED.fullmatch(path) else make_readable(quote(path, errors="surrogateescape"))
 
 
 def name_path(path: str | Path) -> str:
@@ -189,12 +197,16 @@ class PageFile:
         page: Its path from there, with ``/``.
         url: The same as a URL: see :func:`~linkstore.ingest.files.quote_path`.
         aliases: Further URL paths that lead to it, such as a README's folder.
+        size: Its bytes, 0 for a link.
+        stamp: Differs once the file has changed, see :func:`make_stamp`; empty for a link.
     """
 
     folder: Folder
     page: str
     url: str
     aliases: tuple[str, ...] = ()
+    size: int = 0
+    stamp: str = ""
     suffix: str = field(init=False, repr=False, compare=False)
     """What the file is, ``.html`` for all kinds of HTML."""
 
@@ -210,6 +222,19 @@ class PageFile:
     def read(self, most: int) -> bytes:
         """Read the content of the file, of this many bytes at most: see :meth:`Folder.read`."""
         return self.folder.read(self.page, most)
+
+
+def make_stamp(status: os.stat_result, settled: float = math.inf) -> str:
+    """Return a text that differs once a file has changed.
+
+    Args:
+        status: Of the file.
+        settled: A file that changed later, in seconds since 1970, may change again without another stamp. It
+            gets an empty one.
+    """
+    if max(status.st_mtime, status.st_ctime) >= settled:
+        return ""
+    return f"{status.st_size}.{status.st_mtime_ns}.{status.st_ctime_ns}.{status.st_ino}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,22 +265,28 @@ def list_pages(folder: Folder, suffixes: AbstractSet[str] = SITE_SUFFIXES) -> Li
         folder: Where to look.
         suffixes: Which files are pages, default those of built sites.
     """
+    settled = time.time() - _SECONDS_TO_SETTLE
     search = FolderSearch(folder, suffixes)
     waiting = [""]
     while waiting:
         waiting.extend(search.look_into(waiting.pop()))
-    search.names.sort()
     search.problems.sort(key=lambda problem: problem.name)
-    names, in_language = set(search.names), _choose_languages(search.names)
-    for name in [name for name in search.names if _has_html(name, names)]:
-        search.names.remove(name)
-        search.aside[f"{TEXT_SUFFIX} beside HTML of its name"] += 1
+    pages = dict(sorted(search.pages.items()))
+    in_language = _choose_languages(pages)
     files = tuple(
         PageFile(
-            folder=folder, page=name, url=quote_path(name), aliases=_find_aliases(name, names, in_language)
+            folder=folder,
+            page=name,
+            url=quote_path(name),
+            aliases=_find_aliases(name, pages.keys(), in_language),
+            size=0 if status is None else status.st_size,
+            stamp="" if status is None else make_stamp(status, settled),
         )
-        for name in search.names
+        for name, status in pages.items()
+        if not _has_html(name, pages.keys())
     )
+    if len(files) < len(pages):
+        search.aside[f"{TEXT_SUFFIX} beside HTML of its name"] += len(pages) - len(files)
     problems = (*search.problems, *([] if files else [_report_no_pages(search.others, suffixes)]))
     others = {kind: count for kind, count in search.others.items() if kind in FOR_PEOPLE - suffixes}
     unread = dict(Counter({**others, **search.aside}).most_common())
@@ -330,6 +361,8 @@ def _choose_languages(names: Iterable[str]) -> dict[str, str]:
     """Return the file that stands for ``page.html``, of ``page.html.de`` and ``page.html.en``: English."""
     files: dict[str, str] = {}
     for name in names:
+        if name.endswith(_USUAL_ENDINGS):
+            continue
         plain, language = splitext(name)
         if get_suffix(name) != language.lower() and (plain not in files or language == ".en"):
             files[plain] = name
@@ -338,21 +371,20 @@ def _choose_languages(names: Iterable[str]) -> dict[str, str]:
 
 def _has_html(name: str, known: AbstractSet[str]) -> bool:
     """Say whether a file of text is also there as HTML, of which it probably is the source."""
-    stem, suffix = splitext(name)
+    stem, suffix = name[: -len(TEXT_SUFFIX)], name[-len(TEXT_SUFFIX) :]
     return suffix.lower() == TEXT_SUFFIX and any(
         f"{stem}{html_suffix}" in known for html_suffix in HTML_SUFFIXES
     )
 
 
-def _find_aliases(name: str, known: set[str], in_language: Mapping[str, str]) -> tuple[str, ...]:
+def _find_aliases(name: str, known: AbstractSet[str], in_language: Mapping[str, str]) -> tuple[str, ...]:
     folder, slash, file = name.rpartition("/")
-    plain = splitext(name)[0]
+    plain = splitext(name)[0] if in_language else ""
     if in_language.get(plain) == name and plain not in known:
         return (quote_path(plain),)
-    if file.lower() not in _FOLDER_PAGES or known & {
-        f"{folder}{slash}index.html",
-        f"{folder}{slash}index.htm",
-    }:
+    if file.lower() not in _FOLDER_PAGES or not known.isdisjoint(
+        {f"{folder}{slash}index.html", f"{folder}{slash}index.htm"}
+    ):
         return ()
     return (f"{quote_path(folder)}/",)
 

@@ -1,20 +1,19 @@
 """Indexes a source: reads the changed pages, stores them, and removes those certainly gone.
 
 Pages stream from the source to the store, in batches, which are embedded and written while the next are read.
-Apart from the pages on their way, only the URL and the digest of each page from the last run are in memory:
-about 300 bytes per page, nothing on a first run.
+Apart from the pages on their way, only the URL, the digest and the outline of each page from the last run are
+in memory: some hundred bytes, nothing on a first run.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, nullcontext
+from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import chain
 from operator import itemgetter
 from threading import Event
@@ -30,8 +29,9 @@ from linkstore.core.processes import infrequent_gc
 from linkstore.core.progress import show_progress
 from linkstore.core.urls import Site
 from linkstore.engines.contract import WriteCounts as WriteCounts
-from linkstore.errors import DocumentError, ExtractionError, LinkError
+from linkstore.errors import ExtractionError
 from linkstore.extract.protocol import LinkExtractor
+from linkstore.ingest.batches import add_corpus_links, preview_pages, write_pages
 from linkstore.ingest.documents import Linkers, Refusals, name_extractor
 from linkstore.ingest.relink import CorpusLinks
 from linkstore.ingest.settings import hash_values
@@ -50,11 +50,12 @@ from linkstore.ingest.source import (
     Summary,
     count_dangling,
     name_source,
+    open_again,
 )
 from linkstore.ingest.suffixes import describe_unread
 from linkstore.ingest.workers import ReadAhead, ReadPage
-from linkstore.store.base import PATIENCE, retry
-from linkstore.store.pages import MAX_LISTED, IndexRun, StorePages
+from linkstore.store.base import PATIENCE
+from linkstore.store.pages import MAX_LISTED, IndexRun
 
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
@@ -63,15 +64,8 @@ PIPELINE_VERSION: Final = 1
 """Raised whenever the same page would give other documents, so that all are read again."""
 DEFAULT_LINKS: Final = ("hyperlink", "section", "citation")
 """The extractors used unless others are named; ``"keyword"`` is there for the asking."""
-_BATCH_DOCUMENTS: Final = 512
-_BATCH_CHARACTERS: Final = 4 * 2**20
-_WAITING: Final = 2
-"""Batches that wait to be written."""
 _CHANGED_AT_ONCE: Final = 512
 _LOG: Final = logging.getLogger("linkstore.ingest")
-
-Outcome = tuple[PageDocuments, str | None]
-"""A page, and why it could not be stored: None if it was."""
 
 
 class IndexOptions(TypedDict, total=False):
@@ -159,10 +153,13 @@ def index(
         require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
         if isinstance(source, Divisible):
             source, chosen = source.divide(partition), None
-    with infrequent_gc(), source.open() as opened, _choose_progress(progress) as advance:
+    with infrequent_gc(), _choose_progress(progress) as advance, ExitStack() as stack:
+        states = store.pages.states(name)
+        opened = stack.enter_context(open_again(source, states))
         return _IngestRun(
             store=store,
             source=opened,
+            states=states,
             name=name,
             links=links,
             progress=advance,
@@ -231,12 +228,14 @@ class _IngestRun:
     Args:
         is_part: Whether other runs index the rest of the source.
         chosen: Has the pages of ``source`` that are read; None: all.
+        states: The digests and outlines of its stored pages.
 
     The others are those of :func:`index`.
     """
 
     store: CoreStore
     source: OpenedSource
+    states: Mapping[str, tuple[str, str]]
     name: str
     links: Sequence[str | LinkExtractor[Any]]
     progress: Progress | None
@@ -257,7 +256,7 @@ class _IngestRun:
                 " all documents; index the whole source, or leave that one out"
             )
         salt = f"{hash_values(PIPELINE_VERSION, site, names)}:"
-        self.last = _LastRun(self.store.pages.digests(self.name), salt, site)
+        self.last = _LastRun(self.states, salt, site)
         self.upkeep = CorpusLinks(self.store, () if self.dry_run else self.linkers.kept_up)
         self.ahead = ReadAhead(self.linkers, self.links, self.jobs)
         self.refusals = Refusals()
@@ -268,7 +267,7 @@ class _IngestRun:
         self.left_out: dict[str, Mapping[str, int]] = {}
         self.replaced: dict[str, int] = {}
         self.again: set[str] = set()
-        self.renewed: dict[str, str] = {}
+        self.renewed: dict[str, tuple[str, str]] = {}
         self.changed: dict[str, list[str]] = {"added": [], "updated": [], "removed": []}
 
     def run(self) -> Summary:
@@ -341,7 +340,7 @@ class _IngestRun:
         """
         complete = not self.dry_run and not self.is_part
         if not self.dry_run:
-            self._renew_digests()
+            self._renew_states()
         self.skipped.update(self.last.keep(gone))
         for batch in () if self.dry_run else split_batches(gone, _CHANGED_AT_ONCE):
             self.upkeep.remove(batch, self.name)
@@ -365,13 +364,14 @@ class _IngestRun:
         )
 
     def _keep(self, page: SourcePage, url: str) -> None:
-        """Count an unchanged page, and note its digest if it differs from the recorded one."""
+        """Count an unchanged page, and take its digest and outline if they are not the stored ones."""
         self.pages["unchanged"] += not page.again
-        if self.last.known[page.url] != page.digest:
-            self.renewed[url] = f"{self.last.salt}{page.digest}"
+        state = f"{self.last.salt}{page.digest}", page.outline
+        if self.states.get(url) != state:
+            self.renewed[url] = state
 
-    def _renew_digests(self) -> None:
-        """Record the digests of pages whose documents stay as they are."""
+    def _renew_states(self) -> None:
+        """Record the digests and outlines of pages whose documents stay as they are."""
         for urls in split_batches(self.renewed, _CHANGED_AT_ONCE):
             self.store.pages.renew(self.name, {url: self.renewed[url] for url in urls})
 
@@ -395,7 +395,9 @@ class _IngestRun:
                     digest = f"{last.salt}{offered.digest}"
                     if offered.again:
                         self.again.add(digest)
-                    yield PageDocuments(url=url, digest=digest, documents=page.documents)
+                    yield PageDocuments(
+                        url=url, digest=digest, documents=page.documents, outline=offered.outline
+                    )
                 if self.progress is not None:
                     self.progress(done, max(about, done) if about else 0, name)
                 if self.stop.is_set():
@@ -448,12 +450,12 @@ class _LastRun:
     """The stored pages of a source, by their names in the store.
 
     Args:
-        pages: Their digests.
+        pages: Their digests and outlines.
         salt: Of this run.
         site: How the source names its pages.
     """
 
-    def __init__(self, pages: Mapping[str, str], salt: str, site: Site) -> None:
+    def __init__(self, pages: Mapping[str, tuple[str, str]], salt: str, site: Site) -> None:
         self.salt = salt
         self.lead = site.place("")
         self.stored = len(pages)
@@ -461,7 +463,7 @@ class _LastRun:
         """Stored pages that the source has not offered yet."""
         self.known = {
             page.removeprefix(self.lead): digest.removeprefix(salt) if digest.startswith(salt) else ""
-            for page, digest in pages.items()
+            for page, (digest, _) in pages.items()
             if page.startswith(self.lead) or "://" in page
         }
         """URL within the source → the source's digest, empty for a page that would be indexed otherwise."""
@@ -470,8 +472,7 @@ class _LastRun:
 
     def lacks(self, page: SourcePage) -> bool:
         """Say whether a page is not stored as it would be now."""
-        stored = self.known.get(page.url)
-        return stored is None or stored not in {page.digest, page.stored_as}
+        return self.known.get(page.url) != page.digest
 
     def note_offered(self, page: str, offered: BadInput | ReadPage | None) -> None:
         """Note that a page was offered; a stored one stays, unless it was read and has no text any more."""
@@ -504,108 +505,3 @@ class _LastRun:
             if not any(page.startswith(bad.hides or ()) for page in kept):
                 del self.hidden[name]
         return {name: bad.reason for name, bad in doubtful.items() if name in self.hidden}
-
-
-def write_pages(
-    target: CorpusLinks | StorePages, source: str, pages: Iterator[PageDocuments], patience: float = 0
-) -> Iterator[Outcome]:
-    """Write pages, and yield each once the store has acknowledged or refused it.
-
-    Embedding and SQLite leave Python free, so one thread reads pages while another embeds a batch and a third
-    writes the one before. If the run is interrupted, the batches that were handed over are still written.
-
-    Args:
-        target: Where they go.
-        source: The name of their source.
-        pages: In the order in which they are written.
-        patience: Seconds for which a batch is tried again while others write, or no server answers.
-    """
-
-    def embed(batch: Sequence[PageDocuments]) -> Sequence[PageDocuments]:
-        return retry(partial(target.embed, source, batch), patience)
-
-    def put(batch: Sequence[PageDocuments]) -> Sequence[PageDocuments]:
-        retry(partial(target.put, source, batch), patience)
-        return batch
-
-    def write(embedding: Future[list[Outcome]]) -> list[Outcome]:
-        embedded = embedding.result()
-        if all(problem is None for _, problem in embedded):
-            return _try_batch(put, [page for page, _ in embedded])
-        return [
-            outcome
-            for page, problem in embedded
-            for outcome in (_try_batch(put, [page]) if problem is None else [(page, problem)])
-        ]
-
-    with (
-        ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-index") as writer,
-        ThreadPoolExecutor(max_workers=1, thread_name_prefix="linkstore-embed") as embedder,
-    ):
-        writing: deque[Future[list[Outcome]]] = deque()
-        for batch in batch_pages(pages):
-            writing.append(writer.submit(write, embedder.submit(_try_batch, embed, batch)))
-            if len(writing) > _WAITING:
-                yield from writing.popleft().result()
-        for future in writing:
-            yield from future.result()
-
-
-def _try_batch(
-    change: Callable[[Sequence[PageDocuments]], Sequence[PageDocuments]], batch: Sequence[PageDocuments]
-) -> list[Outcome]:
-    """Embed or write a batch at once, or page by page if one of its pages is not fit to be stored."""
-    try:
-        return [(page, None) for page in change(batch)]
-    except (DocumentError, LinkError) as error:
-        if len(batch) == 1:
-            return [(batch[0], str(error))]
-        return [outcome for page in batch for outcome in _try_batch(change, [page])]
-
-
-def preview_pages(store: CoreStore, source: str, pages: Iterator[PageDocuments]) -> Iterator[Outcome]:
-    """Yield the results of :func:`write_pages`, as far as they are known without writing."""
-    for batch in batch_pages(pages):
-        store.pages.check(source, [page.url for page in batch])
-        yield from ((page, None) for page in batch)
-
-
-def batch_pages(pages: Iterator[PageDocuments]) -> Iterator[list[PageDocuments]]:
-    """Yield pages in batches of about 512 documents, or of about 4 Mi characters."""
-    batch: list[PageDocuments] = []
-    urls: set[str] = set()
-    documents = characters = 0
-    for page in pages:
-        if page.url in urls:  # it is replaced as a whole, once it is stored
-            yield batch
-            batch, urls, documents, characters = [], set(), 0, 0
-        batch.append(page)
-        urls.add(page.url)
-        documents += len(page.documents)
-        characters += sum(len(document.page_content) for document in page.documents)
-        if documents >= _BATCH_DOCUMENTS or characters >= _BATCH_CHARACTERS:
-            yield batch
-            batch, urls, documents, characters = [], set(), 0, 0
-    if batch:
-        yield batch
-
-
-def add_corpus_links(
-    store: CoreStore, linkers: Linkers, pages: Iterator[PageDocuments]
-) -> Iterator[PageDocuments]:
-    """Yield the pages with the links that need the corpus: the stored pages and the new ones."""
-    read = list({page.url: page for page in pages}.values())
-    if not read:
-        return
-    replaced = {page.url for page in read}
-    new = {document.id for page in read for document in page.documents}
-    linkers.observe(
-        document
-        for document in store.scan()
-        if document.id not in new and document.metadata.get("page") not in replaced
-    )
-    linkers.observe(document for page in read for document in page.documents)
-    for page in read:
-        for document in page.documents:
-            linkers.complete(document)
-        yield page

@@ -60,20 +60,19 @@ class SourcePage:
             extractors added). It may raise UnreadablePageError or OSError: the page is then reported
             and skipped.
         again: Whether the page was offered before in this run, with less known of it.
-        stored_as: The digest of the last run, if the page would be read as then: its documents stay, and only
-            the digest is replaced.
         size: About how many bytes are to be read, 0 if that is not known. Large pages are read in a process
             of their own, which ends if that takes too long.
         apart: Whether it has such a process however small it is, since what reads it may crash.
+        outline: What the source wants to be told of the page at the next run: see :class:`Resumable`.
     """
 
     url: str
     digest: str
     read: PageReader
     again: bool = False
-    stored_as: str | None = None
     size: int = 0
     apart: bool = False
+    outline: str = ""
 
     @property
     def name(self) -> str:
@@ -161,6 +160,19 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class Resumable(Source, Protocol):
+    """A source that reads less if it is given the outlines of its pages."""
+
+    def resume(self, outlines: Mapping[str, str]) -> AbstractContextManager[OpenedSource]:
+        """Open the source for one run.
+
+        Args:
+            outlines: The last :attr:`SourcePage.outline` of each stored page, by its name in the store.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Partition:
     """One of several parts of a source.
@@ -216,6 +228,13 @@ def name_source(source: Source, given: str | None) -> str:
     if given is not None:
         require(str, "a string", source=given)
     return escape_surrogates(source.name if given is None else given)
+
+
+def open_again(source: Source, states: Mapping[str, tuple[str, str]]) -> AbstractContextManager[OpenedSource]:
+    """Open a source for a run, given the digests and outlines of its stored pages."""
+    if isinstance(source, Resumable):
+        return source.resume({page: outline for page, (_, outline) in states.items() if outline})
+    return source.open()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,8 +482,9 @@ def staleness(store: CoreStore, source: Source, name: str | None = None) -> Stal
     """
     require_having("survey", "a store, such as LinkStore.open('kb')", store=store)
     name = name_source(source, name)
-    with source.open() as opened:
-        return _compare(store.pages.digests(name), opened, name)
+    states = store.pages.states(name)
+    with open_again(source, states) as opened:
+        return _compare({page: digest for page, (digest, _) in states.items()}, opened, name)
 
 
 def _compare(pages: Mapping[str, str], source: OpenedSource, name: str) -> Staleness:

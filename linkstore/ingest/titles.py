@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from html import unescape
 from itertools import accumulate, chain
 from typing import Final
@@ -64,21 +65,26 @@ class SiteNames:
     def learn(self, url: str, titles: Iterable[str]) -> None:
         """Count the titles of one more page."""
         parts = {"", *(part for title in titles for part in _SITE.split(title.casefold())[::2])}
-        for folder in _list_folders(url):
-            count = self._parts.setdefault(folder, Counter())
-            count.update(parts)
+        for folder in _list_folders(url.rpartition("/")[0]):
+            count = self._parts.get(folder) or self._parts.setdefault(folder, Counter())
+            for part in parts:
+                count[part] += 1
             if len(count) > _MOST_PARTS:
                 self._parts[folder] = Counter({part: pages for part, pages in count.items() if pages > 1})
 
     def has(self, part: str, url: str) -> bool:
         """Say whether a part of the title of a page names a folder that it lies in."""
         part = part.casefold()
-        counts = (self._parts.get(folder, Counter[str]()) for folder in _list_folders(url))
-        return bool(part) and any(count[part] > max(_FEW_PAGES, count[""] / 2) for count in counts)
+        counts = map(self._parts.get, _list_folders(url.rpartition("/")[0]))
+        return bool(part) and any(
+            count[part] > max(_FEW_PAGES, count[""] / 2) for count in counts if count is not None
+        )
 
     def remove(self, title: str, url: str) -> str:
         """Return a title without such names at its beginning and end, if that leaves a title."""
         parts = _SITE.split(title)
+        if len(parts) == 1:
+            return title
         while len(parts) > 1 and self.has(parts[-1], url):
             del parts[-2:]
         while len(parts) > 1 and self.has(parts[0], url):
@@ -202,12 +208,13 @@ def _list_names(url: str, title: str, most: int | None = None) -> list[str]:
     return [part for part in parts[::-1][:most] if part.casefold() not in unsaying and part.isprintable()]
 
 
-def _list_folders(url: str) -> list[str]:
-    """Return the folders of a page, from the root, which is empty, to its own.
+@lru_cache
+def _list_folders(own: str) -> list[str]:
+    """Return the folders above a folder and itself, from the root, which is empty.
 
     The last comes again as ``folder/*``, which stands for the pages beside further folders.
     """
-    folders = list(accumulate(url.split("/")[:-1], "{}/{}".format, initial=""))
+    folders = list(accumulate(own.split("/") if own else (), "{}/{}".format, initial=""))
     return [*folders, f"{folders[-1]}/*"]
 
 

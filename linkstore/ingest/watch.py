@@ -13,8 +13,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -155,11 +155,15 @@ class _KeptFolder:
         """The name of the folder as a source."""
         return self.source.name
 
-    @contextmanager
-    def open(self) -> Iterator[FolderPages | VaultNotes]:
+    def open(self) -> AbstractContextManager[FolderPages | VaultNotes]:
         """Open the folder for a run."""
+        return self.resume({})
+
+    @contextmanager
+    def resume(self, outlines: Mapping[str, str]) -> Iterator[FolderPages | VaultNotes]:
+        """Open the folder for a run, whose unchanged files need not be read."""
         self.opened = None
-        with self.source.open() as opened:
+        with self.source.resume(outlines) as opened:
             yield opened
         if not self.options.keys() & {"partition", "dry_run"}:
             self.opened = opened

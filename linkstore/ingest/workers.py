@@ -178,6 +178,9 @@ class ReadAhead:
                     yield from self._read(pending, 0)
                     raise
                 new = offered if isinstance(offered, SourcePage) and is_new(offered) else None
+                if new is None and not pending:
+                    yield offered, None
+                    continue
                 pending.append((offered, new, None if new is None else self._send(new)))
                 yield from self._read(pending, self._jobs * _WAITING * self._together)
             yield from self._read(pending, 0)

@@ -13,8 +13,7 @@ from linkstore.core.arguments import require_list
 from linkstore.core.links import LINKS_KEY, Link, copy_with_links, get_links, merge_links
 from linkstore.core.urls import Site, is_short_tag, split_tag
 from linkstore.errors import ExtractionError
-from linkstore.extract.html import find_head_title, find_page_links, parse_html
-from linkstore.extract.html_bounds import UnboundedPageError
+from linkstore.extract.html import UnboundedPageError, find_head_title, find_page_links, parse_html
 from linkstore.extract.protocol import CorpusExtractor, LinkExtractor, load_extractor
 
 ChosenLinks = Literal["auto"] | Sequence[str | LinkExtractor[Any]]

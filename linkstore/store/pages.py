@@ -30,6 +30,8 @@ MAX_LISTED: Final = 2_000
 MAX_RUNS: Final = 500
 _LISTS: Final = ("added", "updated", "removed")
 _MAX_TRIES: Final = 10
+_OUTLINE: Final = "\noutline: "
+"""Stands between the digest of a page and its outline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +74,16 @@ class StorePages:
 
     def digests(self, source: str | None = None) -> dict[str, str]:
         """Return the indexed pages of a source (None: of all sources), as a dict of URL → digest."""
-        return self._backend.run(self._backend.digests(source))
+        return _take_digests(self._backend.run(self._backend.digests(source)))
 
     async def adigests(self, source: str | None = None) -> dict[str, str]:
         """Return the indexed pages of a source: see :meth:`digests`."""
-        return await self._backend.arun(self._backend.digests(source))
+        return _take_digests(await self._backend.arun(self._backend.digests(source)))
+
+    def states(self, source: str) -> dict[str, tuple[str, str]]:
+        """Return the indexed pages of a source, as a dict of URL → digest and outline."""
+        states = self._backend.run(self._backend.digests(source))
+        return {url: _split_state(state) for url, state in states.items()}
 
     def sources(self) -> dict[str, int]:
         """Return the sources that pages were indexed from, each with its number of pages."""
@@ -128,10 +135,6 @@ class StorePages:
         """Return the survey and the most linked pages, for which all links are read once."""
         return self._backend.run(self._backend.survey_pages(kind, take))
 
-    async def asurvey(self, kind: str = "hyperlink", take: int = 10) -> tuple[Survey, list[LinkedPage]]:
-        """Return a survey and the most linked pages: see :meth:`survey`."""
-        return await self._backend.arun(self._backend.survey_pages(kind, take))
-
     def check(self, source: str, urls: Sequence[str]) -> None:
         """Check that :meth:`put` would not replace a page of another source.
 
@@ -139,10 +142,6 @@ class StorePages:
             SourceConflictError: If it would.
         """
         run(self._read_entries(source, urls))
-
-    async def acheck(self, source: str, urls: Sequence[str]) -> None:
-        """Check that no other source has one of these pages: see :meth:`check`."""
-        await arun(self._read_entries(source, urls))
 
     def embed(self, source: str, pages: Sequence[PageDocuments]) -> list[PageDocuments]:
         """Embed the documents of pages, and return the pages with these vectors.
@@ -172,13 +171,9 @@ class StorePages:
         """Replace whole pages: see :meth:`put`."""
         return await arun(self._put(source, pages))
 
-    def renew(self, source: str, digests: Mapping[str, str]) -> None:
-        """Replace the digests of pages, by url, whose documents stay as they are."""
-        run(self._renew(source, digests))
-
-    async def arenew(self, source: str, digests: Mapping[str, str]) -> None:
-        """Replace the digests of pages: see :meth:`renew`."""
-        await arun(self._renew(source, digests))
+    def renew(self, source: str, states: Mapping[str, tuple[str, str]]) -> None:
+        """Replace the digests and outlines of pages, by url, whose documents stay as they are."""
+        run(self._renew(source, states))
 
     def remove(self, urls: Sequence[str], source: str | None = None) -> WriteCounts:
         """Remove indexed pages with all their documents, in one change. Unknown pages are ignored.
@@ -247,7 +242,7 @@ class StorePages:
                 PageEntry(
                     source=source,
                     url=page.url,
-                    digest=page.digest,
+                    digest=_join_state(page.digest, page.outline),
                     ids=tuple(str(document.id) for document in page.documents),
                 )
                 for page in pages
@@ -257,9 +252,9 @@ class StorePages:
         yield from record_writing(self._backend, drafts)
         return written
 
-    def _renew(self, source: str, digests: Mapping[str, str]) -> Operation[None]:
-        entries = yield from call_engine(self._backend, self._backend.pages(source, list(digests)))
-        renewed = [replace(entry, digest=digests[entry.url]) for entry in entries]
+    def _renew(self, source: str, states: Mapping[str, tuple[str, str]]) -> Operation[None]:
+        entries = yield from call_engine(self._backend, self._backend.pages(source, list(states)))
+        renewed = [replace(entry, digest=_join_state(*states[entry.url])) for entry in entries]
         yield from call_engine(self._backend, self._backend.write(WriteBatch(put_pages=renewed)))
 
     def _remove(self, source: str | None, urls: Sequence[str]) -> Operation[WriteCounts]:
@@ -269,6 +264,20 @@ class StorePages:
             remove_pages=[(entry.source, entry.url) for entry in gone],
         )
         return (yield from call_engine(self._backend, self._backend.write(change)))
+
+
+def _join_state(digest: str, outline: str) -> str:
+    """Return the digest of a page with its outline, as an engine keeps them."""
+    return f"{digest}{_OUTLINE}{outline}" if outline else digest
+
+
+def _split_state(state: str) -> tuple[str, str]:
+    digest, _, outline = state.partition(_OUTLINE)
+    return digest, outline
+
+
+def _take_digests(states: Mapping[str, str]) -> dict[str, str]:
+    return {url: _split_state(state)[0] for url, state in states.items()}
 
 
 def _count_sources(entries: Iterable[PageEntry]) -> dict[str, int]:

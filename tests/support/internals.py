@@ -425,16 +425,14 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.explorer.views": ("Views",),
     "linkstore.extract.blocks": ("Block",),
     "linkstore.extract.html": (
-        "decode_html",
-        "find_page_links",
-        "parse_html",
-    ),
-    "linkstore.extract.html_bounds": (
         "DEEPEST_ELEMENT",
         "MOST_OPTIONS",
         "MOST_TAGS",
         "UnboundedPageError",
+        "decode_html",
         "estimate_depth",
+        "find_page_links",
+        "parse_html",
     ),
     "linkstore.extract.names": (
         "NameNormalizer",
@@ -451,6 +449,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "ENTRY_POINT_GROUP",
         "UpkeepExtractor",
     ),
+    "linkstore.ingest.batches": ("write_pages",),
     "linkstore.ingest.builds": ("index_build",),
     "linkstore.ingest.chunks": (
         "DEFAULT_LIMITS",
@@ -466,8 +465,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "linkstore.ingest.folders": ("Folder",),
     "linkstore.ingest.html.chrome": ("read_inventory",),
-    "linkstore.ingest.html.folder": ("find_refresh_target",),
     "linkstore.ingest.html.pages": (
+        "find_refresh_target",
         "parse_page",
         "read_html_page",
         "read_page_content",
@@ -493,7 +492,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "find_original",
     ),
     "linkstore.ingest.pdf": ("read_pdf_page",),
-    "linkstore.ingest.pipeline": ("write_pages",),
     "linkstore.ingest.relink": (
         "BEGUN_SOURCE",
         "CORPUS_LINKS",

@@ -23,6 +23,11 @@ class MemoryStore:
     def digests(self, source):
         return {url: page.digest for (owner, url), page in self.stored.items() if owner == source}
 
+    def states(self, source):
+        return {
+            url: (page.digest, page.outline) for (owner, url), page in self.stored.items() if owner == source
+        }
+
     def embed(self, source, pages):
         return list(pages)
 
@@ -33,9 +38,9 @@ class MemoryStore:
     def record(self, done: object) -> None:
         """Take what a run changed, which no test asks this store for."""
 
-    def renew(self, source, digests):
-        for url, digest in digests.items():
-            self.stored[source, url] = replace(self.stored[source, url], digest=digest)
+    def renew(self, source, states):
+        for url, (digest, outline) in states.items():
+            self.stored[source, url] = replace(self.stored[source, url], digest=digest, outline=outline)
 
     def remove(self, urls, source):
         for url in urls:

@@ -31,8 +31,8 @@ from linkstore.ingest import (
     Partition,
     WebSettings,
     WebsiteSource,
+    batches,
     index,
-    pipeline,
     workers,
 )
 from linkstore.ingest import workers as readahead
@@ -419,7 +419,7 @@ def test_a_run_in_another_process_writes_nothing_of_a_site_that_stayed_the_same(
 
 
 def test_an_interrupted_run_is_gone_on_with_without_fetching_again_what_was_stored(serve, store, monkeypatch):
-    monkeypatch.setattr(pipeline, "_BATCH_DOCUMENTS", 1)
+    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 1)
     monkeypatch.setattr(crawling, "_WAITING", 0)
     chain = {
         f"/p{n}": validated(html(f"page {n}", f"p{n + 1}" if n < 10 else "", title=f"Page {n}"))
@@ -785,9 +785,9 @@ def test_what_is_remembered_of_a_page_is_small(serve, store):
     names = [f"chapter-{n}.html" for n in range(100)]
     site = serve({"/": html("", *names), **{f"/{name}": html(name, *names, title=name) for name in names}})
     crawl(store, site)
-    sizes = sorted(len(page.digest) for page in store.stored.values())
+    sizes = sorted(len(page.outline) for page in store.stored.values())
     assert sizes[-2] < 500, "each URL stands in one digest"
-    assert len(json.loads(store.stored[START, START].digest.partition(":")[2])["children"]) == 100
+    assert len(json.loads(store.stored[START, START].outline)["children"]) == 100
 
 
 def test_a_page_that_is_nested_too_deep_is_reported(serve, store):
@@ -1217,7 +1217,7 @@ def test_the_names_of_branches_are_known_to_the_next_run(serve, store):
 
 
 def test_a_site_that_stops_answering_keeps_the_pages_whose_titles_waited(serve, store, monkeypatch):
-    monkeypatch.setattr(pipeline, "_BATCH_DOCUMENTS", 1)
+    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 1)
     pages = {f"/{number}": html(f"Page {number}.") for number in range(3)}
     broken = {f"/{number}": Reply(status=503) for number in range(3, 20)}
     site = serve({"/": html("", *pages, *broken), **pages, **broken})

@@ -10,7 +10,7 @@ from memory_store import MemoryStore
 from stores import times
 from web_site import Reply, html, moved, network, running
 
-from linkstore.ingest import WebsiteSource, index, pipeline
+from linkstore.ingest import WebsiteSource, batches, index
 
 START = "http://docs.test/"
 SETTINGS = {"rate": 1e6, "retries": 1}
@@ -107,7 +107,7 @@ def content(store):
 
 @pytest.mark.parametrize("seed", range(times(6, 60)))
 def test_runs_that_are_interrupted_lead_to_the_same_store_as_one_run(seed, monkeypatch):
-    monkeypatch.setattr(pipeline, "_BATCH_DOCUMENTS", 1)
+    monkeypatch.setattr(batches, "_BATCH_DOCUMENTS", 1)
     made = RandomSite(seed)
     store = MemoryStore()
     with running(made.pages) as site:

@@ -1,7 +1,7 @@
 """A folder of built HTML and Markdown as a source of pages, and its redirects.
 
-Whether a page changed is decided by a hash of its bytes, not by its size and time of change: reading
-and hashing costs little beside embedding, and a build may well write another text in the same second.
+Whether a page changed is decided by a hash of its bytes, which are read if its file may have changed: see
+:mod:`linkstore.ingest.outlines`.
 
 A page redirects by ``<meta http-equiv="refresh">`` (HTML Living Standard, section 4.2.5.3). A ``_redirects``
 file (Netlify, Cloudflare Pages) or ``redirects`` file has one line ``from to [status]`` for each redirect.
@@ -10,21 +10,19 @@ Lines with wildcards, placeholders or conditions are left out, because they do n
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice, takewhile
 from typing import Final
 
 import xxhash
 
 from linkstore.core.urls import Site, split_tag
-from linkstore.extract.html import decode_html, parse_html
-from linkstore.extract.html_bounds import UnboundedPageError
+from linkstore.extract.html import decode_html
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import add_incoming_links, make_chunks
 from linkstore.ingest.copies import merge_copies
@@ -42,6 +40,7 @@ from linkstore.ingest.html.chrome import (
 from linkstore.ingest.html.pages import PageContent, read_html_page
 from linkstore.ingest.notes.bundles import Bundles
 from linkstore.ingest.notes.markdown import read_markdown_page
+from linkstore.ingest.outlines import Outlines
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 from linkstore.ingest.suffixes import (
@@ -53,23 +52,12 @@ from linkstore.ingest.suffixes import (
     TEXT_SUFFIX,
 )
 from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
-from linkstore.ingest.titles import TITLE_BYTES, PageTitles, find_titles
+from linkstore.ingest.titles import PageTitles
 
 REDIRECT_FILES: Final = ("_redirects", "redirects", "_redirects.txt", "redirects.txt")
 """The names of files of redirects, at the root of the site."""
-_REFRESH: Final = re.compile(rb"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
-_TARGET: Final = re.compile(
-    r"\s*(\d{0,9})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\2\s*", re.IGNORECASE | re.DOTALL
-)
-_NOT_FOR_ALL: Final = "script, style, noscript, template"
-"""Elements that are not text, or are only for browsers without scripts."""
 _SENDING: Final = frozenset({"301", "302", "303", "307", "308"})
-_REFRESH_WITHIN: Final = 4096
-_MOST_TEXT: Final = 400
-_SOON: Final = 10
-"""Seconds; a page that stays longer is one to be read, such as a picture of a slide show."""
 _LONGEST_FILE: Final = 16 * 2**20
-_LARGEST_STUB: Final = 16 * 2**10
 _LONGEST_WAY: Final = 16
 _SAMPLE: Final = 16
 """Pages from which it is told what a site's pages share."""
@@ -78,31 +66,6 @@ _LARGEST_SAMPLED: Final = 2**17
 _LEAST_PART: Final = 24
 """Pages in a folder at the root of a site, from which on it is looked at on its own."""
 _MOST_PARTS: Final = 8
-
-
-def find_refresh_target(content: bytes) -> str | None:
-    """Return the target of a page that only redirects.
-
-    Args:
-        content: HTML.
-
-    Returns:
-        The URL as written, None if the page stays, only reloads, sends on only browsers without scripts, or
-        has more text or stays longer than a notice.
-    """
-    if not _REFRESH.search(content[:_REFRESH_WITHIN]):
-        return None
-    try:
-        tree = parse_html(content)
-    except UnboundedPageError:
-        return None  # it is read again, and then reported
-    for unseen in tree.css(_NOT_FOR_ALL):
-        unseen.decompose()
-    node = tree.css_first("meta[http-equiv=refresh i][content]")
-    match = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
-    text = 0 if tree.body is None else len(tree.body.text(strip=True))
-    is_notice = match and (text == 0 or (text <= _MOST_TEXT and int(match[1] or 0) <= _SOON))
-    return match[3].strip() or None if match and is_notice else None
 
 
 def read_redirects(folder: Folder, problems: list[BadInput]) -> Iterator[tuple[str, str]]:
@@ -140,7 +103,9 @@ class SiteRedirects:
     problems: tuple[BadInput, ...] = ()
 
 
-def find_redirects(folder: Folder, files: Sequence[PageFile], site: Site) -> SiteRedirects:
+def find_redirects(
+    folder: Folder, files: Sequence[PageFile], site: Site, outlines: Outlines
+) -> SiteRedirects:
     """Find the redirects of a site.
 
     A page that sends its reader to no other page of the site, or in a circle, stays a page.
@@ -149,18 +114,19 @@ def find_redirects(folder: Folder, files: Sequence[PageFile], site: Site) -> Sit
         folder: Where it lies.
         files: Its pages.
         site: How they are named.
+        outlines: Of the pages.
     """
-    tags = {file.url: [site.page_tag(name) or "" for name in (file.url, *file.aliases)] for file in files}
     ways: dict[str, str] = {}
     problems: list[BadInput] = []
     for start, end in read_redirects(folder, problems):
         _add_redirect(ways, site.tag(start), site.tag(end))
-    sent_on = {file.url: _find_page_redirect(file) for file in files}
-    for url, target in sent_on.items():
-        if target is not None:
-            for tag in tags[url]:
-                _add_redirect(ways, tag, site.tag(target, page=url))
-    stubs = {url for url, target in sent_on.items() if target is not None}
+    stubs = {file.url: target for file in files if (target := outlines.get(file).redirect) is not None}
+    if not ways and not stubs:
+        return SiteRedirects(stubs=frozenset(), starts={}, problems=tuple(problems))
+    tags = {file.url: [site.page_tag(name) or "" for name in (file.url, *file.aliases)] for file in files}
+    for url, target in stubs.items():
+        for tag in tags[url]:
+            _add_redirect(ways, tag, site.tag(target, page=url))
     stays = {tags[file.url][0] for file in files if file.url not in stubs}
     ends = {start: at for start in sorted(ways) if (at := _follow_chain(start, ways, stays)) is not None}
     starts: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -190,16 +156,6 @@ def _follow_chain(start: str, ways: Mapping[str, str], stays: AbstractSet[str]) 
     return None
 
 
-def _find_page_redirect(file: PageFile) -> str | None:
-    """Return the target of the redirect of a page, or None if it has none, or cannot be read."""
-    if file.suffix != ".html":
-        return None
-    try:
-        return find_refresh_target(file.read(_LARGEST_STUB))
-    except (UnreadablePageError, OSError):
-        return None  # it is longer; or it is read again, and then reported
-
-
 @dataclass(frozen=True, slots=True)
 class FolderSource(PathSettings):
     """The pages of a folder: built HTML and Markdown, by path.
@@ -216,7 +172,12 @@ class FolderSource(PathSettings):
         Raises:
             SourceNotFoundError: If there is no such folder.
         """
-        return nullcontext(FolderPages(self, list_pages(open_folder(self.path, "a folder of pages"))))
+        return self.resume({})
+
+    def resume(self, outlines: Mapping[str, str]) -> AbstractContextManager[FolderPages]:
+        """List the folder, whose unchanged files need not be read: see :meth:`open`."""
+        listing = list_pages(open_folder(self.path, "a folder of pages"))
+        return nullcontext(FolderPages(self, listing, outlines))
 
 
 class FolderPages:
@@ -225,12 +186,16 @@ class FolderPages:
     Args:
         settings: How pages are read.
         listing: Which files are pages.
+        outlines: What the last run said of its pages, by their names in the store.
     """
 
-    def __init__(self, settings: PathSettings, listing: Listing) -> None:
+    def __init__(
+        self, settings: PathSettings, listing: Listing, outlines: Mapping[str, str] | None = None
+    ) -> None:
         self._settings = settings
-        titles = dict(read_file_titles(listing.files, settings.encoding))
-        self._listing = listing = merge_copies(listing, titles)
+        self._outlines = Outlines(listing.files, settings, outlines or {})
+        titles = self._outlines.titles
+        self._listing = listing = merge_copies(listing, self._outlines)
         self._folder = folder = listing.folder
         files = listing.files
         bases = settings.bases
@@ -238,13 +203,16 @@ class FolderPages:
         own = self.site.bases or (detect_origins(files) if bases is None else ())
         self._claims = Claims(settings.claims, own)
         self._salt = hash_values(settings.limits, settings.encoding, settings.claims, own)
-        self._redirects = find_redirects(folder, files, self.site)
+        self._redirects = find_redirects(folder, files, self.site, self._outlines)
         self._files = [file for file in files if file.url not in self._redirects.stubs]
-        self._own_tags = frozenset(filter(None, (self.site.page_tag(file.url) for file in self._files)))
         self._look_around()
-        self._bundles = Bundles(self._files, settings.encoding)
+        self._bundles = Bundles(self._files, self._outlines)
         self._titles = PageTitles((file.url, titles[file.url]) for file in self._files if file.url in titles)
         self._symbols: Mapping[str, Mapping[str, Sequence[str]]] = {}
+
+    @cached_property
+    def _own_tags(self) -> frozenset[str]:
+        return frozenset(filter(None, (self.site.page_tag(file.url) for file in self._files)))
 
     @property
     def unread(self) -> Mapping[str, int]:
@@ -256,22 +224,35 @@ class FolderPages:
         return len(self._files)
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """Yield the pages by path. Each file is read, and parsed only if its page is read."""
+        """Yield the pages by path. Files are read if they may have changed, and parsed if their page is."""
         yield from (*self._listing.problems, *self._redirects.problems)
         yield from self._read_symbols()
-        yield from map(self._offer, self._files)
+        yield from (self._offer(file, known.get(file.url)) for file in self._files)
 
     def reread(self, paths: Collection[str]) -> list[SourcePage | BadInput]:
         """Return the pages with these paths as they are now, with all else as it was when it was opened."""
-        return [self._offer(file) for file in self._files if file.page in paths]
+        return [self._offer(replace(file, stamp="")) for file in self._files if file.page in paths]
 
-    def _offer(self, file: PageFile) -> SourcePage | BadInput:
+    def _offer(self, file: PageFile, known: str | None = None) -> SourcePage | BadInput:
+        described = self._describe(file).encode(errors="replace")
+        around, outline = xxhash.xxh3_128_hexdigest(described), self._outlines.get(file)
+        if known and outline.around == around:
+            stored = self._outlines.write(file, around)
+            read = partial(self._chunks, file, None)
+            return SourcePage(url=file.url, digest=known, read=read, outline=stored)
         content = read_file_content(file, self._settings.max_bytes)
         if isinstance(content, BadInput):
             return content
-        read = partial(self._chunks, file, content)
-        digest, apart = self._digest(file, content), file.suffix == PDF_SUFFIX
-        return SourcePage(url=file.url, digest=digest, read=read, size=len(content), apart=apart)
+        digest = xxhash.xxh3_128(described)
+        digest.update(content)
+        return SourcePage(
+            url=file.url,
+            digest=digest.hexdigest(),
+            read=partial(self._chunks, file, content),
+            size=len(content),
+            apart=file.suffix == PDF_SUFFIX,
+            outline=self._outlines.write(file, around, content),
+        )
 
     def _look_around(self) -> None:
         """Learn from a few pages the text that most begin and end with, and whether links omit suffixes.
@@ -322,17 +303,16 @@ class FolderPages:
             except (UnreadablePageError, OSError) as error:
                 yield BadInput(name=INVENTORY, reason=str(error))
 
-    def _digest(self, file: PageFile, content: bytes) -> str:
+    def _describe(self, file: PageFile) -> str:
+        """Return a text that changes whenever a page would be read otherwise, though its file is the same."""
         known_as = (file.url, file.aliases, self._old_names(file), self._symbols.get(file.url))
         chrome = self._find_chrome(file)
         framed = chrome.digest if chrome else ""
         around = f"{self._titles.describe(file.url)}{self._bundles.describe(file.page)}"
-        settings = f"{self._salt}{known_as}{framed}{around}"
-        digest = xxhash.xxh3_128(settings.encode(errors="replace"))
-        digest.update(content)
-        return digest.hexdigest()
+        return f"{self._salt}{known_as}{framed}{around}"
 
-    def _chunks(self, file: PageFile, content: bytes) -> list[Chunk]:
+    def _chunks(self, file: PageFile, content: bytes | None) -> list[Chunk]:
+        content = file.read(self._settings.max_bytes) if content is None else content
         page_content = self._titles.choose(self._read(file, content), file.url)
         chrome = self._find_chrome(file)
         page_content = chrome.without(page_content) if chrome else page_content
@@ -371,7 +351,8 @@ class FolderPages:
 
     def _old_names(self, file: PageFile) -> Mapping[str, tuple[str, ...]]:
         """Return the tags that lead to a page by redirects, by fragment."""
-        return self._redirects.starts.get(self.site.page_tag(file.url) or "", {})
+        starts = self._redirects.starts
+        return starts.get(self.site.page_tag(file.url) or "", {}) if starts else {}
 
     def _canonical(self, file: PageFile, found: PageContent) -> str | None:
         """Return the tag of the canonical URL, or None if it is another page, such as the home page."""
@@ -394,20 +375,6 @@ def _find_home(files: Sequence[PageFile]) -> str:
 def _get_part(file: PageFile) -> str:
     """Return the folder at the root of the site that a page lies in, such as a language or a book."""
     return file.page.partition("/")[0] if "/" in file.page else ""
-
-
-def read_file_titles(files: Iterable[PageFile], encoding: str | None) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the titles that files may have, skipping unreadable files.
-
-    These are reported later, when they are read as pages.
-    """
-    for file in files:
-        if file.suffix == PDF_SUFFIX:
-            yield file.url, frozenset()
-            continue
-        with suppress(UnreadablePageError, OSError):
-            head = decode_html(file.folder.head(file.page, TITLE_BYTES), encoding=encoding).text
-            yield file.url, find_titles(head, markdown=file.suffix != ".html")
 
 
 def read_file_content(file: PageFile, most: int) -> bytes | BadInput:

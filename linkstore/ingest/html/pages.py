@@ -13,13 +13,13 @@ from linkstore.extract.blocks import TITLE, Block, Box, count_letters, keep_bloc
 from linkstore.extract.elements import Tree
 from linkstore.extract.html import (
     DecodedText,
+    UnboundedPageError,
     decode_html,
     find_base_href,
     find_canonical_href,
     find_head_title,
     parse_html,
 )
-from linkstore.extract.html_bounds import UnboundedPageError
 from linkstore.extract.noise import (
     CONTENTS,
     Noise,
@@ -35,6 +35,16 @@ from linkstore.ingest.source import EmptyPageError, UnreadablePageError
 
 _SURE: Final = 0.5
 _PROBABLE: Final = 0.75
+_REFRESH: Final = re.compile(rb"http-equiv\s*=\s*[\"']?refresh", re.IGNORECASE)
+_REFRESH_WITHIN: Final = 4096
+_TARGET: Final = re.compile(
+    r"\s*(\d{0,9})[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?([\"']?)(.*)\2\s*", re.IGNORECASE | re.DOTALL
+)
+_NOT_FOR_ALL: Final = "script, style, noscript, template"
+"""Elements that are not text, or are only for browsers without scripts."""
+_MOST_TEXT: Final = 400
+_SOON: Final = 10
+"""Seconds; a page that stays longer is one to be read, such as a picture of a slide show."""
 _MAIN: Final = {
     "main": _SURE,
     "[role=main]": _SURE,
@@ -170,6 +180,31 @@ def decode_page(content: bytes, encoding: str | None = None, *, declared: str | 
             " use --encoding (Python: encoding=…)"
         )
     return text._replace(text=text.text.replace("\0", ""))
+
+
+def find_refresh_target(content: bytes) -> str | None:
+    """Return the target of a page that only redirects.
+
+    Args:
+        content: HTML.
+
+    Returns:
+        The URL as written, None if the page stays, only reloads, sends on only browsers without scripts, or
+        has more text or stays longer than a notice.
+    """
+    if not _REFRESH.search(content[:_REFRESH_WITHIN]):
+        return None
+    try:
+        tree = parse_html(content)
+    except UnboundedPageError:
+        return None  # it is read again, and then reported
+    for unseen in tree.css(_NOT_FOR_ALL):
+        unseen.decompose()
+    node = tree.css_first("meta[http-equiv=refresh i][content]")
+    match = _TARGET.fullmatch(node.attributes.get("content") or "") if node else None
+    text = 0 if tree.body is None else len(tree.body.text(strip=True))
+    is_notice = match and (text == 0 or (text <= _MOST_TEXT and int(match[1] or 0) <= _SOON))
+    return match[3].strip() or None if match and is_notice else None
 
 
 def _read_main_content(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime as dt
 import posixpath
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
@@ -23,18 +22,10 @@ from linkstore.core.succession import SUPERSEDED_BY
 from linkstore.core.urls import Site, is_short_tag, normalize_url
 from linkstore.errors import LinkStoreError
 from linkstore.extract.blocks import fold_whitespace
-from linkstore.extract.html import decode_html
 from linkstore.extract.protocol import Chunk, Hyperlink
 from linkstore.ingest.files import PageFile, quote_path
-from linkstore.ingest.notes.frontmatter import (
-    LONGEST_FRONT_MATTER,
-    NO_FRONT_MATTER,
-    FrontMatter,
-    FrontMatterError,
-    read_front_matter,
-    split_front_matter,
-)
-from linkstore.ingest.notes.markup import find_targets
+from linkstore.ingest.notes.frontmatter import NO_FRONT_MATTER, FrontMatter
+from linkstore.ingest.outlines import Outlines
 from linkstore.ingest.source import UnreadablePageError
 from linkstore.ingest.suffixes import MARKDOWN_SUFFIXES
 
@@ -55,11 +46,6 @@ RESERVED: Final = frozenset({INDEX_FILE, "log.md"})
 STATUSES: Final = ("draft", "stable", "deprecated")
 Trust = Literal["unverified", "machine-confirmed", "human-reviewed"]
 
-_HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
-_BEGINNING: Final = re.compile(
-    rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:[^\n]*\n)*?[^\n:]{0,200}\b(?:type|okf_version)\b"
-)
-"""The beginning of what may be a page of a bundle; to parse all front matter takes far longer."""
 _SUCCESSORS: Final = ("superseded_by", "replaced_by", "successor")
 _PREDECESSORS: Final = ("supersedes", "replaces")
 
@@ -161,7 +147,7 @@ class Bundles:
 
     Args:
         files: All pages of the folder.
-        encoding: Whatever they declare, if not None.
+        outlines: Of the pages.
 
     Attributes:
         pages: The paths of all pages.
@@ -170,21 +156,23 @@ class Bundles:
         successors: The pages that take the place of others, by the page that they take it of.
     """
 
-    def __init__(self, files: Iterable[PageFile], encoding: str | None = None) -> None:
-        markdown = {file.page: file for file in files if file.suffix in MARKDOWN_SUFFIXES}
+    def __init__(self, files: Iterable[PageFile], outlines: Outlines) -> None:
+        markdown = {file.page: outlines.get(file) for file in files if file.suffix in MARKDOWN_SUFFIXES}
         self.pages: Final = frozenset(markdown)
-        fronts = {page: _read_front(file, encoding) for page, file in markdown.items()}
+        fronts = {
+            page: outline.front if outline.typed else NO_FRONT_MATTER for page, outline in markdown.items()
+        }
         declared = {
             posixpath.dirname(page)
             for page, front in fronts.items()
             if posixpath.basename(page) == INDEX_FILE and "okf_version" in front.fields
         }
-        roots = {page: _find_root(page, self.pages, declared) for page in fronts}
+        folders = set(map(posixpath.dirname, fronts))
+        above = {folder: _find_root(folder, self.pages, declared) for folder in folders}
+        roots = {page: above[posixpath.dirname(page)] for page in fronts}
         bundles = declared | {roots[page] for page, front in fronts.items() if has_own_fields(front.fields)}
         self._roots: Final = {page: root for page, root in roots.items() if root in bundles}
-        self._targets: Final = {
-            page: frozenset(find_targets(_read_text(markdown[page], encoding))) for page in self._roots
-        }
+        self._targets: Final = {page: markdown[page].targets for page in self._roots}
         inside = [page for page in self._roots if posixpath.basename(page) not in RESERVED]
         self.concepts: Final = {
             page: Concept(page=page, front=front)
@@ -369,33 +357,13 @@ class Bundles:
         return f"Superseded by {', '.join(names)}." if names else ""
 
 
-def _read_text(file: PageFile, encoding: str | None, only: re.Pattern[bytes] | None = None) -> str:
-    """Return the beginning of a page, empty if it is of another form, or cannot be read."""
-    try:
-        head = file.folder.head(file.page, _HEAD)
-        if only is not None and only.match(head) is None:
-            return ""
-        return decode_html(head, encoding=encoding).text.replace("\r\n", "\n")
-    except (UnreadablePageError, OSError):
-        return ""
-
-
-def _read_front(file: PageFile, encoding: str | None) -> FrontMatter:
-    """Return the front matter of a page that may belong to a bundle, none if it cannot be read."""
-    try:
-        block, _ = split_front_matter(_read_text(file, encoding, _BEGINNING))
-        return read_front_matter(block) if block else NO_FRONT_MATTER
-    except FrontMatterError:
-        return NO_FRONT_MATTER
-
-
-def _find_root(page: str, pages: frozenset[str], declared: set[str]) -> str:
-    """Return the folder of the bundle that a page lies in.
+def _find_root(folder: str, pages: frozenset[str], declared: set[str]) -> str:
+    """Return the folder of the bundle that the pages of a folder lie in.
 
     It is the nearest one that names the version of the format. Else it is the outermost of the folders above
-    the page that have an index without a gap, and without any, the folder of the source.
+    the pages that have an index without a gap, and without any, the folder of the source.
     """
-    above = [posixpath.dirname(page)]
+    above = [folder]
     while above[-1]:
         above.append(posixpath.dirname(above[-1]))
     nearest = next((folder for folder in above if folder in declared), None)

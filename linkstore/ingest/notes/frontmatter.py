@@ -96,21 +96,39 @@ class FrontMatter:
 
     Args:
         fields: All of it, as plain JSON: dates as ISO 8601, keys as strings.
-        title: ``title``; may be empty.
-        aliases: ``aliases`` or ``alias``: other names of the page.
-        tags: ``tags`` or ``tag``, without ``#``.
-        categories: ``categories`` or ``category``.
-        urls: ``permalink``, ``slug`` and ``redirect_from``: where else the page is, or was.
         linked: The tags of Logseq that are written as wikilinks.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
-    title: str = ""
-    aliases: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
     linked: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The title, ``title``; may be empty."""
+        title = self.fields.get("title")
+        return str(title).strip() if isinstance(title, str | int | float) else ""
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names of the page: ``aliases`` or ``alias``."""
+        return _list_names(self.fields, ("aliases", "alias"))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Its ``tags`` or ``tag``, without ``#``."""
+        return tuple(
+            tag.lstrip("#") for tag in _list_names(self.fields, ("tags", "tag"), apart=_BETWEEN_TAGS)
+        )
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Its ``categories`` or ``category``."""
+        return _list_names(self.fields, ("categories", "category"))
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Where else the page is, or was: ``permalink``, ``slug`` and ``redirect_from``."""
+        return _list_names(self.fields, ("permalink", "slug", "redirect_from"))[:_MOST_URLS]
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -164,15 +182,8 @@ def read_front_matter(source: str) -> FrontMatter:
         fields = make_plain(read)
     except NotPlainError as error:
         raise FrontMatterError(f"the front matter holds {error}") from error
-    title = fields.get("title")
     return FrontMatter(
-        fields=fields,
-        title=str(title).strip() if isinstance(title, str | int | float) else "",
-        aliases=_list_names(fields, ("aliases", "alias")),
-        tags=tuple(tag.lstrip("#") for tag in _list_names(fields, ("tags", "tag"), apart=_BETWEEN_TAGS)),
-        categories=_list_names(fields, ("categories", "category")),
-        urls=_list_names(fields, ("permalink", "slug", "redirect_from"))[:_MOST_URLS],
-        linked=tuple(_LINKED_TAG.findall("".join(_LOGSEQ_TAGS.findall(source)))),
+        fields=fields, linked=tuple(_LINKED_TAG.findall("".join(_LOGSEQ_TAGS.findall(source))))
     )
 
 

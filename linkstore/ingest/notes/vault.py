@@ -1,9 +1,17 @@
-"""A vault of Markdown notes as a source of pages, and how its links are resolved."""
+"""A vault of Markdown notes as a source of pages, and how its links are resolved.
+
+Templates, of which notes are made, are left out: a template says nothing by itself, and its links and tags
+are those of notes to come. They are the notes in the folder that Obsidian's own plugin for them is set to,
+and, in a folder called ``templates``, the notes with the placeholders of that plugin or of Templater.
+"""
 
 from __future__ import annotations
 
+import json
+import posixpath
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,20 +22,21 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import xxhash
+from langchain_core.documents import Document
 
 from linkstore.core.links import Link
 from linkstore.core.urls import is_short_tag
 from linkstore.extract.blocks import fold_whitespace
-from linkstore.extract.html import DecodedText, decode_html
+from linkstore.extract.html import DecodedText
 from linkstore.extract.protocol import Chunk, Hyperlink, Page
 from linkstore.ingest.chunks import make_chunks
 from linkstore.ingest.documents import Claims
 from linkstore.ingest.files import Listing, PageFile, list_pages, open_folder, quote_path
-from linkstore.ingest.html.folder import read_file_content, read_file_titles
+from linkstore.ingest.folders import Folder
+from linkstore.ingest.html.folder import read_file_content
 from linkstore.ingest.html.pages import decode_page
 from linkstore.ingest.notes.bundles import Bundles
 from linkstore.ingest.notes.frontmatter import (
-    LONGEST_FRONT_MATTER,
     NO_FRONT_MATTER,
     FrontMatter,
     FrontMatterError,
@@ -43,14 +52,12 @@ from linkstore.ingest.notes.markup import (
     render_note,
 )
 from linkstore.ingest.notes.routes import Routes, find_sites
-from linkstore.ingest.notes.templates import leave_out_templates
+from linkstore.ingest.outlines import Outlines
 from linkstore.ingest.settings import PathSettings, hash_values
 from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
 from linkstore.ingest.suffixes import HTML_SUFFIXES, NOTE_SUFFIXES
 from linkstore.ingest.titles import PageTitles
 
-_HEAD: Final = 4 * LONGEST_FRONT_MATTER + 16
-"""Bytes that may have to be read for all of the front matter."""
 _VAULT_FOLDERS: Final = (".obsidian", ".foam", "logseq")
 """What the programs that make a vault put into it."""
 _MAX_NOTES: Final = 500
@@ -60,6 +67,13 @@ _NOTES_A_PAGE: Final = 10
 """So many notes for each page of HTML, or more, as there are in a repository around a vault."""
 _WIKILINK: Final = re.compile(r"(?<![\\`\[])\[\[([^\]|#\n]{1,200})(?:[|#][^\]\n]{0,200})?\]\](?!`)")
 _FENCE: Final = re.compile(r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
+_TEMPLATES: Final = "templates of notes"
+"""How a summary counts them."""
+_TEMPLATE_SETTINGS: Final = ".obsidian/templates.json"
+_TEMPLATE_BYTES: Final = 64 * 2**10
+"""Bytes of the settings, and of a note in which placeholders are looked for."""
+_TEMPLATE_FOLDERS: Final = frozenset({"templates", "_templates"})
+_PLACEHOLDER: Final = re.compile(rb"\{\{\s*(?:title|date|time)\s*(?::[^{}\n]{0,100})?\}\}|<%[-_*+]?\s*tp\.")
 
 
 def is_vault(folder: Path) -> bool:
@@ -110,9 +124,13 @@ class VaultSource(PathSettings):
         Raises:
             SourceNotFoundError: If there is no such folder.
         """
+        return self.resume({})
+
+    def resume(self, outlines: Mapping[str, str]) -> AbstractContextManager[VaultNotes]:
+        """List the vault, whose unchanged files need not be read: see :meth:`open`."""
         folder = open_folder(self.path, "the folder of a vault")
-        listing = leave_out_templates(list_pages(folder, NOTE_SUFFIXES))
-        return nullcontext(VaultNotes(self, listing))
+        listing = _leave_out_templates(list_pages(folder, NOTE_SUFFIXES))
+        return nullcontext(VaultNotes(self, listing, outlines))
 
 
 class VaultNotes:
@@ -121,16 +139,18 @@ class VaultNotes:
     Args:
         settings: How notes are read.
         listing: Which files are notes.
+        outlines: What the last run said of its notes, by their names in the store.
     """
 
-    def __init__(self, settings: PathSettings, listing: Listing) -> None:
+    def __init__(self, settings: PathSettings, listing: Listing, outlines: Mapping[str, str]) -> None:
         self._settings = settings
         self._listing = listing
         self._files = listing.files
         self.site: Final = settings.make_site(settings.bases or ())
         self._claims = Claims(settings.claims, settings.bases or ())
-        self._titles = PageTitles(read_file_titles(self._files, settings.encoding))
-        self._bundles = Bundles(self._files, settings.encoding)
+        self._outlines = Outlines(self._files, settings, outlines, notes=True)
+        self._titles = PageTitles(self._outlines.titles.items())
+        self._bundles = Bundles(self._files, self._outlines)
         self._routes = Routes()
         self._notes = NoteIndex((), {})
         self._salt = hash_values(settings.limits, settings.encoding, settings.claims)
@@ -149,42 +169,60 @@ class VaultNotes:
         yield from self._listing.problems
         self._name_notes()
         for file in self._files:
-            yield from self._offer(file)
+            yield from self._offer(file, known.get(file.url))
 
     def reread(self, paths: Collection[str]) -> list[SourcePage | BadInput]:
         """Return the notes with these paths as they are now, with all else as it was at the run."""
-        return [offer for file in self._files if file.page in paths for offer in self._offer(file)]
+        return [
+            offer
+            for file in self._files
+            if file.page in paths
+            for offer in self._offer(replace(file, stamp=""))
+        ]
 
-    def _offer(self, file: PageFile) -> Iterator[SourcePage | BadInput]:
-        note = self._text(file)
-        if isinstance(note, BadInput):
-            yield note
+    def _offer(self, file: PageFile, known: str | None = None) -> Iterator[SourcePage | BadInput]:
+        outline = self._outlines.get(file)
+        if known and outline.around == (around := self._hash_around(file, outline.targets)):
+            stored = self._outlines.write(file, around)
+            yield SourcePage(url=file.url, digest=known, read=partial(self._read, file), outline=stored)
             return
+        content = read_file_content(file, self._settings.max_bytes)
+        if isinstance(content, BadInput):
+            yield content
+            return
+        try:
+            note = decode_page(content, self._settings.encoding)
+        except UnreadablePageError as error:
+            yield BadInput(name=file.url, reason=str(error), empty=isinstance(error, EmptyPageError))
+            return
+        around = self._hash_around(file, find_targets(note.text))
+        stored = self._outlines.write(file, around, content)
         block, body = split_front_matter(note.text)
         try:
             front = read_front_matter(block)
         except FrontMatterError as error:
-            front = NO_FRONT_MATTER
+            front, stored = NO_FRONT_MATTER, ""
             yield BadInput(name=f"{file.url} (front matter)", reason=str(error))
-        read = partial(self._chunks, file, front, note._replace(text=body))
-        digest = self._digest(file, note.text)
-        yield SourcePage(url=file.url, digest=digest, read=read, size=len(body))
+        yield SourcePage(
+            url=file.url,
+            digest=xxhash.xxh3_128_hexdigest(f"{around}\0{note.text}".encode(errors="replace")),
+            read=partial(self._chunks, file, front, note._replace(text=body)),
+            size=len(body),
+            outline=stored,
+        )
 
-    def _text(self, file: PageFile) -> DecodedText | BadInput:
-        content = read_file_content(file, self._settings.max_bytes)
-        if isinstance(content, BadInput):
-            return content
-        try:
-            return decode_page(content, self._settings.encoding)
-        except UnreadablePageError as error:
-            return BadInput(name=file.url, reason=str(error), empty=isinstance(error, EmptyPageError))
+    def _read(self, file: PageFile) -> Sequence[Chunk] | Sequence[Document]:
+        *_, offer = self._offer(file)
+        if isinstance(offer, BadInput):
+            raise UnreadablePageError(offer.reason)
+        return offer.read()
 
     def _name_notes(self) -> None:
         """Learn the names of all notes: their paths, their aliases, and where they are published."""
         aliases: dict[str, list[str]] = {}
         fields: dict[str, Mapping[str, Any]] = {}
         for file in self._files:
-            front = _read_front(file, self._settings.encoding)
+            front = self._outlines.get(file).front
             fields[file.page] = front.fields
             for alias in front.aliases:
                 aliases.setdefault(alias, []).append(file.page)
@@ -192,17 +230,16 @@ class VaultNotes:
         self._routes = Routes(fields, find_sites(folder, fields), folder.path.name)
         self._notes = NoteIndex(fields, aliases, self._routes)
 
-    def _digest(self, file: PageFile, text: str) -> str:
-        """Return the digest of a note and its links' targets, which change as other notes come and go."""
+    def _hash_around(self, file: PageFile, targets: Iterable[str]) -> str:
+        """Return a hash of all that a note is made of but its text, such as where its links lead."""
         named, linked = self._notes.resolve_name, self._notes.resolve_path
-        targets = (
-            (target, named(target, file.page), linked(target, file.page)) for target in find_targets(text)
+        leads = sorted(
+            str((target, named(target, file.page), linked(target, file.page))) for target in targets
         )
-        leads = sorted(map(str, targets))
         known_as = (file.url, file.aliases, self._routes.get_published(file.page))
         around = f"{self._titles.describe(file.url)}{self._bundles.describe(file.page)}"
-        state = f"{self._salt}{known_as}{leads}{around}\0{text}"
-        return xxhash.xxh3_128(state.encode(errors="replace")).hexdigest()
+        state = f"{self._salt}{known_as}{leads}{around}"
+        return xxhash.xxh3_128_hexdigest(state.encode(errors="replace"))
 
     def _chunks(self, file: PageFile, front: FrontMatter, body: DecodedText) -> list[Chunk]:
         notes = self._notes
@@ -233,15 +270,6 @@ class VaultNotes:
         return self._bundles.complete(chunks, file.page, self.site)
 
 
-def _read_front(file: PageFile, encoding: str | None) -> FrontMatter:
-    """Return the front matter of a note, for its aliases, none if it cannot be read, as is reported later."""
-    try:
-        head = decode_html(file.folder.head(file.page, _HEAD), encoding=encoding).text
-        return read_front_matter(split_front_matter(head.replace("\r\n", "\n"))[0])
-    except (UnreadablePageError, OSError, FrontMatterError):
-        return NO_FRONT_MATTER
-
-
 def _add_tags(chunk: Chunk, front: FrontMatter) -> Chunk:
     """Add the tags of a chunk, and those of the front matter, as links."""
     written = (unquote(link.href.removeprefix(TAG_SCHEME)) for link in chunk.hyperlinks if _is_tag_link(link))
@@ -265,3 +293,34 @@ def _is_usable_tag(tag: str) -> bool:
 
 def _is_tag_link(link: Hyperlink) -> bool:
     return link.href.startswith(TAG_SCHEME)
+
+
+def _leave_out_templates(listing: Listing) -> Listing:
+    """Return a listing of a vault without its templates, which are counted."""
+    chosen = _find_template_folder(listing.folder)
+    kept = tuple(file for file in listing.files if not _is_template(file, chosen))
+    count = len(listing.files) - len(kept)
+    unread = Counter({**listing.unread, **({_TEMPLATES: count} if count else {})})
+    return replace(listing, files=kept, unread=dict(unread.most_common()))
+
+
+def _find_template_folder(folder: Folder) -> str:
+    """Return the folder of templates that Obsidian is set to, empty without one."""
+    try:
+        settings = json.loads(folder.read(_TEMPLATE_SETTINGS, _TEMPLATE_BYTES))
+    except (OSError, UnreadablePageError, ValueError, RecursionError):
+        return ""  # there is none, or Obsidian could not read it either
+    name = settings.get("folder") if isinstance(settings, dict) else None
+    lead = posixpath.normpath(name.strip("/")) if isinstance(name, str) else "."
+    return "" if lead == "." else lead
+
+
+def _is_template(file: PageFile, chosen: str) -> bool:
+    if chosen and file.page.startswith(f"{chosen}/"):
+        return True
+    if _TEMPLATE_FOLDERS.isdisjoint(part.lower() for part in file.page.split("/")[:-1]):
+        return False
+    try:
+        return _PLACEHOLDER.search(file.folder.head(file.page, _TEMPLATE_BYTES)) is not None
+    except (OSError, UnreadablePageError):
+        return False  # it is read again, and then reported

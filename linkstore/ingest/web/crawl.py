@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from linkstore.core.urls import drop_tracking
 from linkstore.errors import FetchError, LinkStoreError, RobotsError
@@ -54,25 +54,14 @@ _WAITING_CHARACTERS: Final = 4 * 2**20
 """How many pages wait for the titles of those after them, and how much text they may have."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingPage:
-    """A page whose title waits for the titles of the pages after it.
-
-    Args:
-        url: Its URL.
-        digest: Its record.
-        content: What it says.
-        aliases: Further URLs that lead to it.
-        again: Whether it was offered before in this run.
-        stored_as: The digest of the last run, if it says the same as then.
-    """
+class WaitingPage(NamedTuple):
+    """A page that waits for the titles of the pages after it: its URL, its record and its content."""
 
     url: str
-    digest: str
+    record: PageRecord
     content: PageContent
-    aliases: tuple[str, ...]
     again: bool = False
-    stored_as: str | None = None
+    """Whether it was offered before in this run."""
 
 
 class TitleQueue:
@@ -111,15 +100,15 @@ class TitleQueue:
             self._names.learn(url, titles)
 
     def _take(self) -> SourcePage:
-        page = self._pages.popleft()
-        self._characters -= _count_characters(page.content)
-        content = self._names.choose(page.content, page.url)
+        url, record, content, again = self._pages.popleft()
+        self._characters -= _count_characters(content)
+        aliases = (*record.moved, *record.aliases)
         return SourcePage(
-            url=page.url,
-            digest=page.digest,
-            read=partial(make_web_chunks, page.url, content, page.aliases, self._limits),
-            again=page.again,
-            stored_as=page.stored_as,
+            url=url,
+            digest=record.content,
+            read=partial(make_web_chunks, url, self._names.choose(content, url), aliases, self._limits),
+            again=again,
+            outline=record.to_text(),
         )
 
 
@@ -187,7 +176,8 @@ class Crawl:
         client: Makes the requests.
         scope: Says which URLs belong to the site.
         settings: Says how pages are read.
-        known: The digests of the pages that are stored, by URL.
+        known: What the last run recorded of the pages that are stored, by URL; empty for one that is to be
+            read anew.
         start: The answer for the start page, which is asked in any case; None if there is none.
         seeds: Further URLs to start from.
     """
@@ -210,10 +200,9 @@ class Crawl:
         )
         self._start = start
         self._seeds = seeds
-        self._digests = known
         self._known: Final = {
-            key: (url, recall_page(digest))
-            for url, digest in known.items()
+            key: (url, recall_page(outline))
+            for url, outline in known.items()
             if (key := scope.key(url)) is not None
         }
         """Key of a stored page → its URL, and what the last run recorded of it."""
@@ -293,7 +282,7 @@ class Crawl:
         if page is None or isinstance(page.content, UnreadablePageError):
             return BadInput(name=url, reason=f"it changed while the site was read: {response.status}")
         record = update_record(record, page.content, response.headers)
-        return self._make_page(url, record, page.content, again=True)
+        return WaitingPage(url, record, page.content, again=True)
 
     def _visit(self, one: FrontierEntry) -> Iterator[Found]:
         """Ask for a URL and, if there is no page, for the same one in other spellings."""
@@ -342,7 +331,7 @@ class Crawl:
         if found.status == 304 and memory is not None and not found.hops:
             self._ends.add_page(one.key)
             self._offered[one.key] = (url, memory)
-            yield SourcePage(url=url, digest=self._digests[url], read=refuse_reading)
+            yield SourcePage(url=url, digest=memory.content, read=refuse_reading, outline=memory.to_text())
         elif found.location is not None:
             yield from self._handle_redirect(one, found)
         elif found.status != 200:
@@ -447,26 +436,7 @@ class Crawl:
         )
         memory = update_record(noted, content, found.headers)
         self._offered[key] = (url, memory)
-        same = old is not None and old.content == memory.content
-        return self._make_page(url, memory, content, stored_as=self._digests[url] if same else None)
-
-    def _make_page(
-        self,
-        url: str,
-        record: PageRecord,
-        content: PageContent,
-        *,
-        again: bool = False,
-        stored_as: str | None = None,
-    ) -> WaitingPage:
-        return WaitingPage(
-            url=url,
-            digest=record.digest(),
-            content=content,
-            aliases=(*record.moved, *record.aliases),
-            again=again,
-            stored_as=stored_as,
-        )
+        return WaitingPage(url, memory, content)
 
     def _aliases(self, url: str, found: PageContent) -> tuple[str, ...]:
         """Return the canonical URL of a page, or the URL of its HTML page, where nothing else is."""

@@ -1,6 +1,6 @@
 """The URLs of a site still to be requested, and the scope of a crawl.
 
-What one run records about a page for the next one is the page's digest in the store.
+What one run records about a page for the next one is the page's outline in the store.
 """
 
 from __future__ import annotations
@@ -85,15 +85,15 @@ class PageRecord:
         headers = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
         return {name: value for name, value in headers.items() if value}
 
-    def digest(self) -> str:
+    def to_text(self) -> str:
         """Return the record as the store keeps it."""
         return orjson.dumps(asdict(self)).decode()
 
 
-def recall_page(digest: str) -> PageRecord | None:
-    """Return the record in a digest, or None if it was not written by this version."""
+def recall_page(outline: str) -> PageRecord | None:
+    """Return the record in an outline, or None if it was not written by this version."""
     try:
-        fields: Any = orjson.loads(digest)
+        fields: Any = orjson.loads(outline)
         return PageRecord(**{**fields, **{name: tuple(fields[name]) for name in _LISTS}})
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None

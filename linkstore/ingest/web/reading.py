@@ -13,8 +13,13 @@ from linkstore.errors import FetchError
 from linkstore.extract.html import UTF_8, DecodedText, find_base_href, find_page_links, forbids_indexing
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import ChunkLimits, make_chunks
-from linkstore.ingest.html.folder import find_refresh_target
-from linkstore.ingest.html.pages import PageContent, decode_page, parse_page, read_page_content
+from linkstore.ingest.html.pages import (
+    PageContent,
+    decode_page,
+    find_refresh_target,
+    parse_page,
+    read_page_content,
+)
 from linkstore.ingest.notes.markdown import read_markdown_page
 from linkstore.ingest.source import UnreadablePageError
 from linkstore.ingest.texts import read_text_page

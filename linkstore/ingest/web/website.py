@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
@@ -82,8 +82,7 @@ class WebsiteSource(WebSettings):
         """Return a part of the pages that a sitemap or ``llms.txt`` lists, at a part of the rate."""
         return replace(self, partition=partition, rate=self.rate / partition.count)
 
-    @contextmanager
-    def open(self) -> Iterator[WebsitePages]:
+    def open(self) -> AbstractContextManager[WebsitePages]:
         """Fetch the start page.
 
         Raises:
@@ -92,6 +91,11 @@ class WebsiteSource(WebSettings):
             FetchError: If it does not answer.
             SiteUnavailableError: If it, or later the site, stops answering. What was stored stays.
         """
+        return self.resume({})
+
+    @contextmanager
+    def resume(self, outlines: Mapping[str, str]) -> Iterator[WebsitePages]:
+        """Fetch the start page, of a site whose unchanged pages need not be loaded: see :meth:`open`."""
         start = self.name
         ports = frozenset({_find_port(place) for place in (start, *self.allow) if "://" in place} - {0})
         with Fetcher(self, ports=ports, network=self.network) as fetcher:
@@ -108,9 +112,8 @@ class WebsiteSource(WebSettings):
                     f"{start} cannot be divided, because pages are found by following links; give its"
                     " sitemap, and max_depth=0 (--max-depth 0), so that only its pages are indexed"
                 )
-            yield WebsitePages(
-                self, client, site, CrawlScope(site, roots, response.url, self, self.partition), response
-            )
+            scope = CrawlScope(site, roots, response.url, self, self.partition)
+            yield WebsitePages(self, client, site, scope, response, outlines)
 
 
 class WebsitePages:
@@ -122,15 +125,23 @@ class WebsitePages:
         site: Names pages below the start page's folder by their path from there, with the query.
         scope: Says which belong to the site.
         start: The answer for the URL that was given: a page, a sitemap, or a list of pages.
+        outlines: What the last run recorded of its pages, by their names in the store.
     """
 
     def __init__(
-        self, settings: WebSettings, client: Client, site: Site, scope: CrawlScope, start: Response
+        self,
+        settings: WebSettings,
+        client: Client,
+        site: Site,
+        scope: CrawlScope,
+        start: Response,
+        outlines: Mapping[str, str],
     ) -> None:
         self.site: Final = site
         self._client = client
         self._scope = scope
         self._start = start
+        self._outlines = outlines
         self._crawl: Crawl | None = None
         self._is_list = is_page_list(start.url)
         is_named = self._is_list or not settings.follow_links
@@ -157,7 +168,8 @@ class WebsitePages:
             SiteUnavailableError: If the site stops answering.
         """
         # Pages are named in their own letters, and asked for percent-encoded.
-        asked = {_ask_for(name): digest for name, digest in known.items()}
+        outlines = {name: self._outlines.get(self.site.place(name), "") for name in known}
+        asked = {_ask_for(name): outlines[name] if digest else "" for name, digest in known.items()}
         is_page = not self._is_list and not is_sitemap(self._start.body)
         self._crawl = Crawl(
             self._client, self._scope, self._settings, asked, self._start if is_page else None, self._seeds()
