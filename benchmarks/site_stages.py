@@ -27,9 +27,10 @@ from linkstore.core.documents import PageDocuments
 from linkstore.core.processes import infrequent_gc
 from linkstore.embeddings import get_embedding
 from linkstore.ingest import FolderSource
+from linkstore.ingest.batches import batch_pages
 from linkstore.ingest.documents import Linkers
 from linkstore.ingest.html.pages import decode_page, parse_page
-from linkstore.ingest.pipeline import DEFAULT_LINKS, batch_pages
+from linkstore.ingest.pipeline import DEFAULT_LINKS
 from linkstore.ingest.source import SourcePage
 
 BATCH = 512

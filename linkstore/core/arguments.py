@@ -1,13 +1,17 @@
-"""Checks of the types and ranges of arguments where they are given, and what docstrings say of them."""
+"""Checks of arguments where they are given, their plain form, and what docstrings say of them."""
 
 from __future__ import annotations
 
+import datetime as dt
 import inspect
 import os
 import re
+import sys
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from enum import Enum
+from pathlib import Path, PurePath
 from typing import Any, Final, TypeVar
 
 from linkstore.errors import ArgumentError, StrategyError
@@ -184,3 +188,34 @@ def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, Argumen
         name: ArgumentText(kind, " ".join(text.split())) for name, kind, text in _ARGUMENT.findall(arguments)
     }
     return description, argument_texts
+
+
+def convert_value(value: Any) -> Any:
+    """Convert a value to plain JSON where there is a usual form, with new containers.
+
+    Any other is returned as it is.
+    """
+    match value:
+        case Enum():
+            return convert_value(value.value)
+        case dt.date() | dt.time():
+            return value.isoformat()
+        case uuid.UUID() | PurePath():
+            return str(value)
+        case list() | tuple():
+            return [convert_value(item) for item in value]
+        case set() | frozenset():
+            return sorted((convert_value(item) for item in value), key=_get_sort_key)
+        case Mapping():
+            return {key: convert_value(item) for key, item in value.items()}
+    numpy = sys.modules.get("numpy")  # where nobody imported it, nothing is of its types
+    if numpy is not None and isinstance(value, numpy.generic):
+        return str(value) if isinstance(value, numpy.datetime64) else value.item()
+    return value
+
+
+def _get_sort_key(value: Any) -> tuple[str, Any]:
+    """Return a sort key: numbers by size, then strings by letters, then the rest by how it is written."""
+    if isinstance(value, int | float):
+        return "", value
+    return (type(value).__name__, value if isinstance(value, str) else repr(value))

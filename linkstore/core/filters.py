@@ -27,8 +27,7 @@ from typing import Any, Final
 
 import orjson
 
-from linkstore.core.arguments import MAX_NESTING, is_too_deep, quote_value
-from linkstore.core.metadata import convert_value
+from linkstore.core.arguments import MAX_NESTING, convert_value, is_too_deep, quote_value
 from linkstore.errors import FilterError
 
 Test = Callable[[Mapping[str, Any]], bool]

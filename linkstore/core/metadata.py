@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import sys
-import uuid
 from collections.abc import Mapping
-from enum import Enum
-from pathlib import PurePath
 from typing import Any, Final
 
 import orjson
 
-from linkstore.core.arguments import MAX_NESTING, is_too_deep, quote_value
+from linkstore.core.arguments import MAX_NESTING, convert_value, is_too_deep, quote_value
 from linkstore.errors import DocumentError
 
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
@@ -94,34 +89,3 @@ def _find_entry_problem(key: object, value: Any) -> str | None:
     if written != value:
         return f"is not plain JSON: it would come back as {written!r}"
     return None
-
-
-def convert_value(value: Any) -> Any:
-    """Convert a value to plain JSON where there is a usual form, with new containers.
-
-    Any other is returned as it is.
-    """
-    match value:
-        case Enum():
-            return convert_value(value.value)
-        case dt.date() | dt.time():
-            return value.isoformat()
-        case uuid.UUID() | PurePath():
-            return str(value)
-        case list() | tuple():
-            return [convert_value(item) for item in value]
-        case set() | frozenset():
-            return sorted((convert_value(item) for item in value), key=_get_sort_key)
-        case Mapping():
-            return {key: convert_value(item) for key, item in value.items()}
-    numpy = sys.modules.get("numpy")  # where nobody imported it, nothing is of its types
-    if numpy is not None and isinstance(value, numpy.generic):
-        return str(value) if isinstance(value, numpy.datetime64) else value.item()
-    return value
-
-
-def _get_sort_key(value: Any) -> tuple[str, Any]:
-    """Return a sort key: numbers by size, then strings by letters, then the rest by how it is written."""
-    if isinstance(value, int | float):
-        return "", value
-    return (type(value).__name__, value if isinstance(value, str) else repr(value))
