@@ -369,7 +369,7 @@ BAD = [
     ({"a": object}, "only JSON values|plain JSON"),
     ({"a": dt.timedelta(1)}, "only JSON values|plain JSON"),
     ({"a": [dt.timedelta(1)]}, "only JSON values|plain JSON"),
-    ({"a": {"$in": [object()]}}, "only JSON values|plain JSON"),
+    ({"a": {"$in": [object]}}, "only JSON values|plain JSON"),
     ({"a": 2**70}, "only JSON values|plain JSON"),
     ({"a": "\ud800"}, "only JSON values|plain JSON"),
     ({1: "a"}, "only JSON values|plain JSON"),
