@@ -362,7 +362,7 @@ def _make_draft(document: Document, id: str | None) -> Draft:
     if id is None:
         id = document.id or metadata.get(CONTENT_ID) or str(uuid.uuid4())
     id = check_id(id)
-    if HIT_KEY in metadata:
+    if isinstance(hit := metadata.get(HIT_KEY), dict) and {"score", "path"} <= hit.keys():
         raise DocumentError(
             f"document {id!r} is the result of a search, which leaves out its links: change what get_by_ids()"
             f" returns, or remove metadata[{HIT_KEY!r}]"

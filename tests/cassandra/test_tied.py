@@ -29,7 +29,7 @@ class Fetcher:
 
     def documents(self, ids):
         yield from ()
-        return [DocumentVersion(id, "", {}, None, b"", VECTOR) for id in ids[1:]]
+        return [DocumentVersion(id, "", {}, "", "", b"", VECTOR) for id in ids[1:]]
 
 
 def test_a_search_among_ties_does_not_read_the_store_because_a_candidate_is_gone() -> None:
