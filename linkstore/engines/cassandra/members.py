@@ -260,7 +260,8 @@ def decode_states(states: Sequence[bytes], vector: Floats | None) -> tuple[Float
     vector every similarity is 0, and every member that is taken is read, which gives its weight.
     """
     if not states or vector is None:
-        return np.ones(len(states), np.float32), *np.zeros((2, len(states)), np.float32)
+        similarities, losses = np.zeros((2, len(states)), np.float32)
+        return np.ones(len(states), np.float32), similarities, losses
     start = codec.SINGLE_STATE_OFFSET + WEIGHT_FORMAT.size
     width = start + codec.compute_code_width(len(vector))
     is_clear = np.array(list(map(len, states))) == width
