@@ -237,7 +237,7 @@ proposals = [
     },
 ]
 reader = Scripted(script=[tool_call(name="ProposedGraph", args=one, id="1") for one in proposals])
-extracted = TypedGraphExtractor(reader, schema).extract(texts)
+extracted = TypedGraphExtractor(reader, schema, max_concurrency=1).extract(texts)  # its answers are in order
 print(*extracted.rejections, sep="\n")
 graph = LinkStore.open(":memory:")
 graph.schema.set(schema)
