@@ -208,9 +208,9 @@ def _forget(
         raise UsageError("say what to forget: SESSION, --user, --agent, --entity or --before")
     if session is not None:
         key = _find_session(memory, session, user, agent)
-        if key not in memory.sessions(user_id=key.user_id, agent_id=key.agent_id):
-            inform(str(_make_unknown_session(key)))
         gone = memory.forget(key, entity=entity, before=moment, preview=preview)
+        if not gone and key not in memory.sessions(user_id=key.user_id, agent_id=key.agent_id):
+            inform(str(_make_unknown_session(key)))
     else:
         gone = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment, preview=preview)
     if json:
