@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.cypher_schema import fit_schema, is_turnable
+from linkstore.agents.cypher_schema import advise_relation, fit_schema, is_turnable
 from linkstore.agents.graph_prompt import (
     Name,
     find_gap,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 TRIES: Final = 2
 """A query without an answer is asked for once more."""
-NAMED: Final = 10
+NAMED: Final = 50
 """How many documents are looked at for names in the question."""
 
 
@@ -157,7 +157,7 @@ class _Asking:
         values = set(_QUOTED.findall(types))
         hits = yield from call(store.search, store.asearch, question, k=NAMED, filter=self._scope.filter)
         self._names = find_names(question, [hit.document for hit in hits], self._schema.type_field)
-        task, shown = SystemMessage(write_task(self._schema, types)), write_leads(self._names, self._schema)
+        task, shown = SystemMessage(write_task(self._schema, types)), self._write_leads()
         base: list[BaseMessage] = [task, HumanMessage(f"{shown}Question: {question}")]
         messages = base
         for tries in range(1, TRIES + 1):
@@ -167,13 +167,16 @@ class _Asking:
                 yield from self._answer(reply, values, task)
                 break
             except (QueryError, UnknownNameError, FilterError, StrategyError) as error:
-                self._reply = replace(self._reply, problem=str(error))
-            leads = "" if shown else write_leads(self._names, self._schema)
+                self._reply = replace(self._reply, problem=advise_relation(error, self._schema))
+            leads = "" if shown else self._write_leads()
             reason = f"That query has no result: {self._reply.problem}\n{leads}Write one that has one."
             messages = [*base, AIMessage(reply.text), HumanMessage(reason)]
         costs = ("calls", "prompt_tokens", "output_tokens")
         paid: dict[str, Any] = {name: _add([getattr(reply, name) for reply in self._paid]) for name in costs}
         return replace(self._reply, **paid)
+
+    def _write_leads(self, *, turned: bool = False) -> str:
+        return write_leads(self._names, self._question, self._schema, turned=turned)
 
     def _request(self, messages: Sequence[BaseMessage]) -> Operation[ModelReply[WrittenQuery]]:
         (reply,) = yield from self._model.request(WrittenQuery, [messages])
@@ -196,7 +199,7 @@ class _Asking:
         if gap := find_gap(self._question, cypher, self._names, values):
             raise QueryError(gap)
         answer = yield from self._match(cypher)
-        leads = write_leads(self._names, self._schema, turned=True)
+        leads = self._write_leads(turned=True)
         if answer.total and leads and is_turnable(cypher, self._schema):
             again = yield from self._request([task, HumanMessage(f"{leads}Question: {self._question}")])
             other = yield from self._match((yield from self._read(again)))
@@ -218,7 +221,7 @@ class _Asking:
             raise QueryError(reply.output.problem)
         self._reply = replace(self._reply, cypher=self._reply.cypher or reply.output.cypher)
         cypher, scope = read_cypher(reply.output.cypher, forgiving=True), self._scope
-        nodes = [node for part in cypher.pattern.parts for node in part.nodes.values()]
+        nodes = [node for part in cypher.parts for node in part.nodes.values()]
         looked_up: list[Name] = []
         for name in dict.fromkeys(node.name for node in nodes if node.name is not None):
             if not is_in_question(name, self._question):

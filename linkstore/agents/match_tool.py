@@ -8,7 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from linkstore.agents.cypher_schema import fit_schema, list_arrows, quote, write_arrow, write_node
+from linkstore.agents.cypher_schema import (
+    advise_relation,
+    fit_schema,
+    list_arrows,
+    quote,
+    write_arrow,
+    write_node,
+)
 from linkstore.agents.tool_answers import (
     ToolAnswer,
     ToolResult,
@@ -48,9 +55,9 @@ _NOT_TOLD: Final = frozenset({LINKS_KEY, "url", "page", "source", "headings", "l
 def match(scope: ToolScope, query: str, as_of: str | None = None) -> Operation[ToolAnswer]:
     """Find what named things lead to by their relations, exactly, by a query in Cypher.
 
-    Use it rather than $search if you can name the things and the relations. Returns all that the query says,
-    at most $results documents at once, with the complete number; or says which step became empty, and what
-    there is instead. Changes nothing.$store
+    Use it rather than $search for relations, fields and numbers of things, not for what a text says. Returns
+    all that the query says, at most $results documents at once, with the complete number; or says which step
+    became empty, and what there is instead. Changes nothing.$store
 
     Args:
         scope: Of the tools.
@@ -72,7 +79,7 @@ def match(scope: ToolScope, query: str, as_of: str | None = None) -> Operation[T
     try:
         answer = yield from answer_query(scope.backend, made, scope.filter, scope.ceiling)
     except UnknownNameError as error:
-        raise QueryError(str(error)) from error
+        raise QueryError(advise_relation(error, recorded.schema) if recorded else str(error)) from error
     remarks = [
         f"{quote_value(name)} was taken for [{id}]." for name, id in answer.starts.items() if name != id
     ]

@@ -96,9 +96,9 @@ class GivenLink(BaseModel):
 
 
 def search(scope: ToolScope, question: str, result_type: str | None = None) -> Operation[ToolAnswer]:
-    """Search the knowledge store for a question.
+    """Search the texts of the knowledge store for a question.
 
-    ${subject}Use it rather than $read if you do not know what there is. Returns at most $results documents,
+    ${subject}Use it rather than $read if the question names no document. Returns at most $results documents,
     the best first, each with its id, its URL, a part of its text, and the links that lead to it; or says that
     nothing was found. Changes nothing.
 
@@ -197,9 +197,9 @@ def _advise_search(hits: Hits) -> list[str]:
 
 
 def read(scope: ToolScope, id: str | list[str], offset: int = 0) -> Operation[ToolAnswer]:
-    """Read the text of a document, or of up to $results at once.
+    """Show the whole text of a document that is named, or of up to $results at once.
 
-    Use it rather than $search, which shows parts only, before you quote a document. Returns at most $text
+    Use it rather than $search, which shows parts only, to open or quote documents. Returns at most $text
     characters in all, between tags, and the ids of the documents before and after it. Changes nothing.
 
     Args:
@@ -366,10 +366,10 @@ def follow(
     kinds: Kinds = None,
     direction: Direction = "forward",
 ) -> Operation[ToolAnswer]:
-    """Go where the links of one document lead.
+    """List what a document links to, or which documents link to it.
 
-    Use it rather than $search if you know the document. Returns at most $results documents at the other ends,
-    each with id, URL and a part of its text. Changes nothing.
+    Use it rather than $search for a question about the links of a document that is named. Returns at most
+    $results documents at the other ends, each with id, URL and a part of its text. Changes nothing.
 
     Args:
         scope: Of the tools.

@@ -28,6 +28,20 @@ def make_query(cypher: CypherQuery) -> GraphQuery:
     Raises:
         QueryError: If a query cannot say it.
     """
+    if cypher.others:
+        own, *others = (
+            make_query(replace(cypher, pattern=pattern, others=()))
+            for pattern in (cypher.pattern, *cypher.others)
+        )
+        types = {query.result_type for query in (own, *others)}
+        return replace(
+            own,
+            branches=tuple(_merge_query(query) for query in (own, *others)),
+            combine="any",
+            but_not=(),
+            where=None,
+            result_type=types.pop() if len(types) == 1 else None,
+        )
     root, returned = _find_root(cypher)
     pattern = cypher.pattern
     order, descending = _find_order(cypher, root)
@@ -205,6 +219,16 @@ class _Tree:
                 node.type = node.type or self._pattern.nodes[name].type
                 unwanted.append(_merge(_Tree(pattern, name).branches or [Branch()]))
         return unwanted
+
+
+def _merge_query(query: GraphQuery) -> Branch:
+    """Make one branch that leads to the results of a query, and to no other documents."""
+    branch = _merge(query.branches)
+    if branch.path:  # its last step has the type and the filters of the results
+        return replace(branch, path=_narrow_end(branch.path, but_not=query.but_not))
+    if query.but_not:
+        raise QueryError("what OR or UNION joins needs a relationship where it has NOT")
+    return replace(branch, where=query.where)
 
 
 def _merge(branches: Sequence[Branch]) -> Branch:
