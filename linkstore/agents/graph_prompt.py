@@ -188,22 +188,18 @@ def find_gap(question: str, cypher: CypherQuery, names: Sequence[Name], values: 
     texts = [*own, *(value for value in sorted(values) if f" {' '.join(tokenize(value))} " in padded)]
     if missing := [text for text in texts if not used.issuperset(tokenize(text))]:
         return f"the question says {missing[0]!r}, which is a name or a value, and the query does not"
-    negated = _list_negations(question).difference(*map(tokenize, own))
+    negations = {word for word in words if word in _NEGATIONS or word.endswith("n't")}
+    negated = negations.difference(*map(tokenize, own))
     if negated and not (any(part.without for part in cypher.parts) or _EXCLUDING.search(query)):
         return f"the question says {min(negated)!r}, and the query leaves nothing out"
     return ""
 
 
-def _list_negations(question: str) -> set[str]:
-    return {word for word in tokenize(question) if word in _NEGATIONS or word.endswith("n't")}
-
-
-def write_leads(names: Sequence[Name], question: str, schema: Schema, *, turned: bool = False) -> str:
+def write_leads(names: Sequence[Name], schema: Schema, *, turned: bool = False) -> str:
     """Say what a question names, and list the paths from there as queries; nothing without a name.
 
     Args:
         names: Names in the question, each with the type of the document that it means.
-        question: The question.
         schema: Of the store.
         turned: Whether relations between documents of one type come against their direction first.
     """
@@ -213,9 +209,9 @@ def write_leads(names: Sequence[Name], question: str, schema: Schema, *, turned:
         return ""
     meant = ", ".join(f"{name} is a {label}" for name, label in named)
     lines = [f"In the question: {meant}. Paths from there:"]
-    types, negated = sorted(schema.types), bool(_list_negations(question))
+    types = sorted(schema.types)
     for first, second in combinations(named, 2):
-        lines += _list_joins(first, second, arrows, types, negated)
+        lines += _list_joins(first, second, arrows, types)
     if len(lines) == 1:  # a query without one of several names would be refused
         for name, label in named:
             lines += islice(_list_leads(name, label, arrows, types, turned), 2 * MAX_LEADS)
@@ -246,13 +242,11 @@ def _cut_ends(path: str, start: str, end: str) -> str:
     return path.removeprefix(write_node("", start)).removesuffix(write_node("", end))
 
 
-def _list_joins(
-    first: Name, second: Name, arrows: Sequence[Arrow], types: Sequence[str], negated: bool
-) -> Iterator[str]:
+def _list_joins(first: Name, second: Name, arrows: Sequence[Arrow], types: Sequence[str]) -> Iterator[str]:
     """Yield questions and queries for what two named documents lead to, by the fewest links.
 
-    That is what both lead to; with a negation, what one does and the other does not; and if they are of one
-    type, what either does.
+    That is what both lead to, what one does and the other does not, and if they are of one type, what either
+    does.
     """
     joins = [
         (path.count("[") + other.count("["), path, other, end)
@@ -269,7 +263,7 @@ def _list_joins(
         names = [first[0], second[0]]
         yield f"Which {node} with {' and '.join(names)}?"
         yield f"MATCH {ways[0]}{write_node('x', end)}, {ways[1]}(x) RETURN x"
-        for at in (0, 1) if negated else ():
+        for at in (0, 1):
             yield f"Which {node} with {names[at]} and not with {names[1 - at]}?"
             yield f"MATCH {ways[at]}{write_node('x', end)} WHERE NOT {ways[1 - at]}(x) RETURN x"
         if path == other:

@@ -157,7 +157,7 @@ class _Asking:
         values = set(_QUOTED.findall(types))
         hits = yield from call(store.search, store.asearch, question, k=NAMED, filter=self._scope.filter)
         self._names = find_names(question, [hit.document for hit in hits], self._schema.type_field)
-        task, shown = SystemMessage(write_task(self._schema, types)), self._write_leads()
+        task, shown = SystemMessage(write_task(self._schema, types)), write_leads(self._names, self._schema)
         base: list[BaseMessage] = [task, HumanMessage(f"{shown}Question: {question}")]
         messages = base
         for tries in range(1, TRIES + 1):
@@ -168,15 +168,12 @@ class _Asking:
                 break
             except (QueryError, UnknownNameError, FilterError, StrategyError) as error:
                 self._reply = replace(self._reply, problem=advise_relation(error, self._schema))
-            leads = "" if shown else self._write_leads()
+            leads = "" if shown else write_leads(self._names, self._schema)
             reason = f"That query has no result: {self._reply.problem}\n{leads}Write one that has one."
             messages = [*base, AIMessage(reply.text), HumanMessage(reason)]
         costs = ("calls", "prompt_tokens", "output_tokens")
         paid: dict[str, Any] = {name: _add([getattr(reply, name) for reply in self._paid]) for name in costs}
         return replace(self._reply, **paid)
-
-    def _write_leads(self, *, turned: bool = False) -> str:
-        return write_leads(self._names, self._question, self._schema, turned=turned)
 
     def _request(self, messages: Sequence[BaseMessage]) -> Operation[ModelReply[WrittenQuery]]:
         (reply,) = yield from self._model.request(WrittenQuery, [messages])
@@ -199,7 +196,7 @@ class _Asking:
         if gap := find_gap(self._question, cypher, self._names, values):
             raise QueryError(gap)
         answer = yield from self._match(cypher)
-        leads = self._write_leads(turned=True)
+        leads = write_leads(self._names, self._schema, turned=True)
         if answer.total and leads and is_turnable(cypher, self._schema):
             again = yield from self._request([task, HumanMessage(f"{leads}Question: {self._question}")])
             other = yield from self._match((yield from self._read(again)))

@@ -197,7 +197,7 @@ def _advise_search(hits: Hits) -> list[str]:
 
 
 def read(scope: ToolScope, id: str | list[str], offset: int = 0) -> Operation[ToolAnswer]:
-    """Show the whole text of a document that is named, or of up to $results at once.
+    """Read the whole text of a document that is named, or of up to $results at once.
 
     Use it rather than $search, which shows parts only, to open or quote documents. Returns at most $text
     characters in all, between tags, and the ids of the documents before and after it. Changes nothing.

@@ -59,7 +59,8 @@ operand: NAME "." word -> property
     | NAME -> variable
     | word "(" operand ")" -> function
     | value -> literal
-returned: ["DISTINCT"i] item ("," item)*
+returned: [distinct] item ("," item)*
+distinct: "DISTINCT"i
 item: expression ["AS"i word]
 expression: NAME -> variable
     | NAME "." word -> property
@@ -290,6 +291,9 @@ class _Reading:
 
     def __init__(self, forgiving: bool) -> None:
         self._forgiving = forgiving
+        self._grouped: set[str] = set()
+        """The variables whose names are returned as fields like others, since they are told apart by them."""
+        self._relationships: set[str] = set()
         self._unnamed = 0
         self._aliases: dict[str, Property] = {}
         self._different: list[tuple[str, str]] = []
@@ -297,7 +301,7 @@ class _Reading:
 
     def read(self, query: Tree[Any], order: Tree[Any] | None, limit: Tree[Any] | None) -> CypherQuery:
         pattern = Pattern()
-        *matches, items = query.children
+        *matches, last = query.children
         for child in chain.from_iterable(match.children for match in matches):
             if isinstance(child, str):
                 continue  # the name of a path
@@ -305,7 +309,13 @@ class _Reading:
                 self._add_chain(pattern, child)
             else:
                 self._add_condition(pattern, child)
-        returned = tuple(self._read_item(pattern, item) for item in items.children if item)
+        distinct, *items = last.children
+        if not self._forgiving:
+            counted = {str(count.children[0]) for item in items for count in item.find_data("count")}
+            self._grouped = counted if distinct is None else set(pattern.nodes)
+        returned = tuple(self._read_item(pattern, item) for item in items)
+        if distinct is not None and len(returned) > 1 and not self._forgiving:
+            raise QueryError("RETURN DISTINCT takes one variable or one property")
         for pair in self._different:
             nodes = {variable: self._get_node(pattern, variable) for variable in pair}
             first, second = map(self._resolve, pair)
@@ -396,8 +406,7 @@ class _Reading:
         self._unnamed += 1
         return str(self._unnamed)
 
-    @staticmethod
-    def _read_link(tree: Tree[Any], left: str, right: str) -> PatternLink:
+    def _read_link(self, tree: Tree[Any], left: str, right: str) -> PatternLink:
         kinds: tuple[str, ...] = ()
         repeat = (1, 1)
         for part in tree.children:
@@ -408,6 +417,8 @@ class _Reading:
                 least = int(str(low)) if low is not None else 1
                 most = MAX_REPEAT if dots or low is None else least
                 repeat = least, int(str(high)) if high is not None else most
+            elif getattr(part, "type", None) == "NAME":
+                self._relationships.add(str(part))
         marks = {str(getattr(part, "type", "")) for part in tree.children} & {"LEFT", "RIGHT"}
         if not kinds:
             raise QueryError("a relationship without a type: write one, such as -[:OWNED_BY]->, or -[:A|B]->")
@@ -487,6 +498,11 @@ class _Reading:
         unnamed = [own for own, node in pattern.nodes.items() if own.isdigit() and node.name is None]
         if self._forgiving and variable not in pattern.nodes and len(unnamed) == 1:
             self._same[variable] = variable = unnamed[0]
+        if variable in self._relationships:
+            raise QueryError(
+                f"{variable!r} is a relationship: the data of links cannot be compared or returned, only the"
+                " fields of documents; as_of gives the day on which links must be valid"
+            )
         if variable not in pattern.nodes:
             variables = ", ".join(name for name in pattern.nodes if not name.isdigit()) or "none"
             raise QueryError(f"there is no variable {variable!r} in MATCH; it has {variables}")
@@ -508,7 +524,8 @@ class _Reading:
             return Property(variable=variables[0], counted=True)
         self._get_node(pattern, str(first))
         key = _unquote(rest[0]) if rest else None
-        key = None if key in NAME_PROPERTIES else key
+        if key == "id" or (key in NAME_PROPERTIES and str(first) not in self._grouped):
+            key = None
         return Property(variable=self._resolve(str(first)), key=key, counted=tree.data == "count")
 
 

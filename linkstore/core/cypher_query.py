@@ -107,7 +107,9 @@ def _find_order(cypher: CypherQuery, root: str) -> tuple[str | None, bool]:
                 counted = cypher.pattern.nodes[order.variable]
                 if counted.name is None and not counted.filters:
                     return f"{'>' if link.start == root else '<'}{'|'.join(link.kinds)}", descending
-        raise QueryError(f"ORDER BY count({order.variable}): only what one link joins to {root} is counted")
+        raise QueryError(
+            f"count({order.variable}): only what one link joins to {root}, without conditions, is counted"
+        )
     if order.variable != root:
         raise QueryError(f"ORDER BY {order.variable}: the results are {root}, so a property of it is needed")
     return order.key, descending
@@ -136,7 +138,9 @@ class _Tree:
             )
         self._reached.add(name)
         links = [link for link in self._pattern.links if link is not came and name in (link.start, link.end)]
-        if own:  # what is joined to the root without this document is followed from there, up to it
+        if (
+            own and name != self._root
+        ):  # what is joined to the root without this document is followed from there, up to it
             links = [link for link in links if not self._reaches_root(link, name)]
         return own + [self._follow(link, name) for link in links]
 
