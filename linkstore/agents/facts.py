@@ -23,7 +23,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.model_calls import MOST_CONCURRENT, MalformedOutput, OutputModel
+from linkstore.agents.model_calls import MOST_CONCURRENT, ModelReply, OutputModel
 from linkstore.agents.outputs import LONGEST_STATEMENT, Action, add_fields, is_text
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import require_having
@@ -411,11 +411,10 @@ class ModelExtractor:
 
     def _extract_all(self, chunks: Sequence[Document]) -> Operation[list[Extracted]]:
         prompts = [_make_extraction_prompt(chunk) for chunk in chunks]
-        replies = yield from self._model.request(
+        replies = yield from self._model.request_all(
             ExtractedFacts, prompts, max_concurrency=self._max_concurrency
         )
-        outputs = (reply if isinstance(reply, Exception) else reply.output for reply in replies)
-        return [_read_output(chunk.id or "", output) for chunk, output in zip(chunks, outputs, strict=True)]
+        return [_read_reply(chunk.id or "", reply) for chunk, reply in zip(chunks, replies, strict=True)]
 
 
 def _make_extraction_prompt(chunk: Document) -> list[BaseMessage]:
@@ -425,11 +424,8 @@ def _make_extraction_prompt(chunk: Document) -> list[BaseMessage]:
     return [SystemMessage(_INSTRUCTIONS), HumanMessage(passage)]
 
 
-def _read_output(chunk: str, output: ExtractedFacts | MalformedOutput | Exception) -> Extracted:
-    match output:
-        case ExtractedFacts(facts=facts):
-            return tuple(Fact(text=fact.fact, key_elements=tuple(fact.key_elements)) for fact in facts)
-        case MalformedOutput(problem):
-            return Failed(chunk=chunk, reason=f"the model's output was malformed twice: {problem}")
-        case error:
-            return Failed(chunk=chunk, reason=f"{error}")
+def _read_reply(chunk: str, reply: ModelReply[ExtractedFacts]) -> Extracted:
+    if reply.output is not None:
+        return [Fact(text=fact.fact, key_elements=tuple(fact.key_elements)) for fact in reply.output.facts]
+    malformed = "" if reply.error else "the model's output was malformed twice: "
+    return Failed(chunk=chunk, reason=f"{malformed}{reply.problem}")

@@ -29,7 +29,7 @@ from linkstore.agents.graph_prompt import (
     write_task,
 )
 from linkstore.agents.match_tool import describe_store
-from linkstore.agents.model_calls import MalformedOutput, ModelReply, OutputModel
+from linkstore.agents.model_calls import ModelReply, OutputModel
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.arguments import require
 from linkstore.core.calls import Operation, arun, call, run
@@ -179,9 +179,7 @@ class _Asking:
         return write_leads(self._names, self._question, self._schema, turned=turned)
 
     def _request(self, messages: Sequence[BaseMessage]) -> Operation[ModelReply[WrittenQuery]]:
-        (reply,) = yield from self._model.request(WrittenQuery, [messages])
-        if isinstance(reply, Exception):
-            raise reply
+        reply = yield from self._model.request(WrittenQuery, messages)
         self._paid.append(reply)
         return reply
 
@@ -217,8 +215,8 @@ class _Asking:
         Raises:
             QueryError: If it cannot be read, or has a name that the model made up.
         """
-        if isinstance(reply.output, MalformedOutput):
-            raise QueryError(reply.output.problem)
+        if reply.output is None:
+            raise QueryError(reply.problem)
         self._reply = replace(self._reply, cypher=self._reply.cypher or reply.output.cypher)
         cypher, scope = read_cypher(reply.output.cypher, forgiving=True), self._scope
         nodes = [node for part in cypher.parts for node in part.nodes.values()]

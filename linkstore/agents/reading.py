@@ -42,7 +42,7 @@ from linkstore.agents.facts import CHUNK_KEY, find_missing_name, read_place
 from linkstore.agents.model_calls import (
     TRIES,
     CallTimeoutError,
-    MalformedOutput,
+    ModelReply,
     OutputModel,
     PromptTooLongError,
 )
@@ -240,18 +240,18 @@ class ReadingStep:
                 break
         if reply is None:
             self.conclude(f"the budget of {state['stopped']} was used up")
-        elif isinstance(reply, MalformedOutput):
+        elif reply.output is None:
             if not state["findings"]:
                 raise AgentError(f"the model's output was malformed: {reply.problem}")
             self.conclude("the model's output was malformed")
         else:
             for document in reading:
                 self._mark_as_read(document)
-            self._take_up(reply, texts, [document.id or "" for document in reading])
+            self._take_up(reply.output, texts, [document.id or "" for document in reading])
 
     def _ask(
         self, messages: Sequence[BaseMessage], choices: Mapping[str, Sequence[str]], texts: Mapping[str, str]
-    ) -> Operation[CitedReply | MalformedOutput | None]:
+    ) -> Operation[ModelReply[CitedReply] | None]:
         """Return what the model says, or None if the budget is used up before.
 
         Raises:
@@ -262,28 +262,25 @@ class ReadingStep:
         state["stopped"] = self._find_limit(asked)
         if not state["stopped"]:
             _LOG.info("waits for the model")
-            seconds = math.inf if sources.budget.seconds is None else sources.budget.seconds - self.seconds()
             try:
-                [reply] = yield from sources.model.request(
+                reply = yield from sources.model.request(
                     CitedReply,
-                    [messages],
+                    messages,
                     choices=choices,
                     check=partial(self._find_problem, texts),
                     tries=1 if self._find_limit([*asked, *asked], calls=TRIES) else TRIES,
-                    seconds=seconds,
+                    seconds=(sources.budget.seconds or math.inf) - self.seconds(),
                 )
             except CallTimeoutError:
                 state["steps"] += 1
                 state["prompt_tokens"] += sources.count_tokens(asked)
                 state["stopped"] = "seconds"
             else:
-                if isinstance(reply, Exception):
-                    raise reply
                 state["steps"] += reply.calls
                 state["prompt_tokens"] += reply.prompt_tokens or reply.calls * sources.count_tokens(asked)
                 state["output_tokens"] += reply.output_tokens or sum(sources.counter.count([reply.text]))
                 state["malformed"] += reply.malformed
-                return reply.output
+                return reply
         if not state["read"]:
             raise AgentError(
                 f"the budget of {state['stopped']} was used up before anything was read; allow more"
@@ -295,12 +292,10 @@ class ReadingStep:
         state, budget = self.state, self.sources.budget
         if state["steps"] + calls > budget.steps:
             return "steps"
-        if budget.seconds is not None and self.seconds() >= budget.seconds:
+        if self.seconds() >= (budget.seconds or math.inf):
             return "seconds"
         spent = state["prompt_tokens"] + state["output_tokens"]
-        if budget.tokens is not None and spent + self.sources.count_tokens(messages) > budget.tokens:
-            return "tokens"
-        return ""
+        return "tokens" if spent + self.sources.count_tokens(messages) > (budget.tokens or math.inf) else ""
 
     def _take_up(self, reply: CitedReply, texts: Mapping[str, str], read: Sequence[str]) -> None:
         """Take up a reply: end, or record its statements and go on."""

@@ -31,8 +31,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "make_endpoint",
     ),
     "linkstore.agents.model_calls": (
-        "MalformedOutput",
-        "ModelReply",
         "OutputModel",
         "PromptTooLongError",
     ),
