@@ -38,7 +38,7 @@ from linkstore.agents.answers import (
     ReadingCandidate,
     ReadingStatement,
 )
-from linkstore.agents.facts import CHUNK_KEY, find_missing_name, read_place
+from linkstore.agents.facts import CHUNK_KEY, find_missing_name, join_text, read_place
 from linkstore.agents.model_calls import (
     TRIES,
     CallTimeoutError,
@@ -224,7 +224,7 @@ class ReadingStep:
         while True:
             reading = self._select_batch(reading)
             shown = [(self.number(document.id or ""), document, self._cut(document)) for document in reading]
-            texts = {document.id or "": _join_text(document) for document in [*before, *reading]}
+            texts = {document.id or "": join_text(document) for document in [*before, *reading]}
             messages = prompts.make_prompt(
                 state, prompts.format_passages(shown), lines, self.sources.instructions
             )
@@ -480,8 +480,3 @@ class ReadingStep:
 def _strip_numbers(text: str) -> str:
     """Return a statement without the numbers of passages that some models repeat in it."""
     return _NUMBERS.sub("", text).strip()
-
-
-def _join_text(document: Document) -> str:
-    """Return the text of a passage with its title and heading."""
-    return "\n".join([*read_place(document.metadata), document.page_content])
