@@ -120,10 +120,6 @@ class Budget:
 ANSWERED: Final = "answered"
 NOT_IN_SOURCES: Final = "not in the sources"
 PARTLY: Final = "partly"
-_NO_ANSWER: Final = {
-    NOT_IN_SOURCES: "The sources do not answer this.",
-    "": "The reading has not ended.",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,8 +201,8 @@ class Answer:
     @property
     def text(self) -> str:
         """The answer in words, without its citations, or what is missing if there is none."""
-        answer = " ".join(statement.text for statement in self.statements)
-        return answer or _NO_ANSWER.get(self.outcome, self.outcome)
+        missing = "The sources do not answer this." if self.outcome else "The reading has not ended."
+        return " ".join(statement.text for statement in self.statements) or missing
 
     @property
     def tokens(self) -> int:
@@ -220,11 +216,8 @@ class Answer:
     @property
     def citations(self) -> tuple[Citation, ...]:
         """All citations, each once, in order."""
-        return tuple(
-            {
-                citation.id: citation for statement in self.statements for citation in statement.citations
-            }.values()
-        )
+        cited = (citation for statement in self.statements for citation in statement.citations)
+        return tuple({citation.id: citation for citation in cited}.values())
 
     def explain(self) -> str:
         """Return a readable report: each action, and the answer with its citations."""
@@ -235,18 +228,12 @@ class Answer:
         for sort, count in sorted(self.refused.items()):
             why = "what they cite does not support" if sort == "statements" else "were not shown"
             lines.append(f"refused: {count} {sort} that {why}")
-        lines += (
-            [f"malformed: {format_count(self.malformed, 'output')} of the model"] if self.malformed else []
-        )
-        lines.append(
-            f"{self.outcome or 'not ended'}: {format_count(self.steps, 'call')}, "
-            f"{format_count(self.tokens, 'token')}"
-        )
+        if self.malformed:
+            lines.append(f"malformed: {format_count(self.malformed, 'output')} of the model")
+        calls, tokens = format_count(self.steps, "call"), format_count(self.tokens, "token")
+        lines.append(f"{self.outcome or 'not ended'}: {calls}, {tokens}")
         lines += [f"  {statement}" for statement in self.statements] or [f"  {self.text}"]
-        lines += [
-            f"  {citation}, {citation.title}" if citation.title else f"  {citation}"
-            for citation in self.citations
-        ]
+        lines += ["  " + ", ".join(filter(None, (f"{own}", own.title))) for own in self.citations]
         return "\n".join(escape_unprintable(line) for line in lines)
 
     def __str__(self) -> str:

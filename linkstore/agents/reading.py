@@ -245,8 +245,7 @@ class ReadingStep:
                 raise AgentError(f"the model's output was malformed: {reply.problem}")
             self.conclude("the model's output was malformed")
         else:
-            for document in reading:
-                self._mark_as_read(document)
+            self._mark_as_read(reading)
             self._take_up(reply.output, texts, [document.id or "" for document in reading])
 
     def _ask(
@@ -300,7 +299,10 @@ class ReadingStep:
     def _take_up(self, reply: CitedReply, texts: Mapping[str, str], read: Sequence[str]) -> None:
         """Take up a reply: end, or record its statements and go on."""
         state = self.state
-        kept = self._keep_statements(reply.statements, texts)
+        self._find_numbered("citations", [number for own in reply.statements for number in own.passages])
+        cited = [(_strip_numbers(own.text), self._cite(own, texts)[0]) for own in reply.statements]
+        kept = [ReadingStatement(text=text, chunks=ids) for text, ids in cited if ids]
+        self._refuse("statements", len(cited) - len(kept))
         whole = reply.answered and len(kept) == len(reply.statements)
         activity = f"read {', '.join(map(repr, read))}" if read else "began"
         if reply.answered and (kept or (whole and state["findings"])):
@@ -327,19 +329,6 @@ class ReadingStep:
         state["outcome"] = outcome or (PARTLY if state["statements"] else NOT_IN_SOURCES)
         cited = dict.fromkeys(id for statement in state["statements"] for id in statement["chunks"])
         self._record(state["outcome"], list(cited), activity)
-
-    def _keep_statements(
-        self, statements: Sequence[CitedStatement], texts: Mapping[str, str]
-    ) -> list[ReadingStatement]:
-        """Return the supported statements with the chunks that they cite, and count the others."""
-        kept: list[ReadingStatement] = []
-        for statement in statements:
-            ids, _ = self._cite(statement, texts)
-            self._find_numbered("citations", statement.passages)
-            if ids:
-                kept.append(ReadingStatement(text=_strip_numbers(statement.text), chunks=ids))
-        self._refuse("statements", len(statements) - len(kept))
-        return kept
 
     def _find_problem(self, texts: Mapping[str, str], reply: CitedReply) -> str:
         """Return the problem of the first unsupported statement, an empty string without one."""
@@ -442,12 +431,13 @@ class ReadingStep:
         parts = [text[at : at + room] for at in range(0, len(text), room)]
         return max(parts, key=lambda part: len(words.intersection(tokenize(part))))
 
-    def _mark_as_read(self, document: Document) -> None:
-        id, url = document.id or "", document.metadata.get("url")
-        self.state["candidates"].pop(id, None)
-        self.state["read"].append(id)
-        title = ", ".join(read_place(document.metadata))
-        self.state["citable"][id] = ChunkSource(url=url if isinstance(url, str) else "", title=title)
+    def _mark_as_read(self, passages: Sequence[Document]) -> None:
+        for document in passages:
+            id, url = document.id or "", document.metadata.get("url")
+            self.state["candidates"].pop(id, None)
+            self.state["read"].append(id)
+            title = ", ".join(read_place(document.metadata))
+            self.state["citable"][id] = ChunkSource(url=url if isinstance(url, str) else "", title=title)
 
     def _add_candidates(self, passages: Iterable[tuple[str, str]], weight: float) -> list[str]:
         """Add passages that were not read to the candidates, best first, and return the ids of new ones.
