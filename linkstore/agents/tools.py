@@ -45,8 +45,6 @@ from linkstore.errors import (
 )
 from linkstore.store.linkstore import LinkStore
 
-ToolOutput = tuple[str, Mapping[str, Any]]
-
 
 def graph_tools(
     store: LinkStore,
@@ -202,7 +200,7 @@ def make_tool(
     """
 
     # LangChain passes a plain string, as in tool.invoke("tower"), as a positional argument.
-    def answer(*first: str, **arguments: Any) -> Operation[ToolOutput]:
+    def answer(*first: str, **arguments: Any) -> Operation[tuple[str, Mapping[str, Any]]]:
         try:
             made = yield from operation(scope, *first, **arguments)
         except LinkStoreError as error:
