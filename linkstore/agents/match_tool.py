@@ -92,11 +92,8 @@ def _format_answer(
 ) -> ToolAnswer:
     more = {"total": answer.total, "starts": dict(answer.starts), "complete": answer.complete}
     if not answer.total and query.returns != "count":
-        empty = make_empty_answer(
-            answer.reason or "nothing matches",
-            [*remarks, "change what became empty, or search for the things by words"],
-        )
-        return ToolAnswer(text=empty.text, data={**empty.data, **more})
+        remedies = [*remarks, "change what became empty, or search for the things by words"]
+        return make_empty_answer(answer.reason or "nothing matches", remedies, **more)
     if query.returns == "documents":
         results = [
             ToolResult(

@@ -100,12 +100,12 @@ def identify_document(document: Document) -> dict[str, Any]:
     return {"id": document.id, "title": join_headings(document), "url": get_url(document)}
 
 
-def make_empty_answer(reason: str, remedies: Sequence[str]) -> ToolAnswer:
-    """Make an empty answer: why, and what could find more."""
+def make_empty_answer(reason: str, remedies: Sequence[str], **more: Any) -> ToolAnswer:
+    """Make an empty answer: why, what could find more, and further data."""
     lines = [f"No results: {escape_unprintable(reason)}."]
     if remedies:
         lines += ["To find more:", *(f"- {escape_unprintable(remedy)}" for remedy in remedies)]
-    data = {"results": [], "reason": reason, "to_find_more": list(remedies)}
+    data = {"results": [], "reason": reason, "to_find_more": list(remedies), **more}
     return ToolAnswer(text="\n".join(lines), data=data)
 
 

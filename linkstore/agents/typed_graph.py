@@ -266,9 +266,7 @@ class TypedGraphExtractor:
             normalize_name(node.name)
         except LinkError:
             return "it has no name"
-        if not _is_in(node.name, text):
-            return "the text does not have this name"
-        return ""
+        return "" if _is_in(node.name, text) else "the text does not have this name"
 
     def _find_relation_problem(self, relation: ProposedRelation, text: str, types: Sequence[str]) -> str:
         if relation.kind not in self._schema.kinds:
@@ -277,9 +275,8 @@ class TypedGraphExtractor:
             return "it joins names that are no nodes"
         if not self._leads(relation.kind, types):
             return f"{relation.kind} does not lead from {types[0]} to {types[1]}"
-        if relation.quote and not _find_quote(relation.quote, text):
-            return "the text does not have the quoted words"
-        return ""
+        stated = not relation.quote or _find_quote(relation.quote, text)
+        return "" if stated else "the text does not have the quoted words"
 
     def _make_document(self, id: str, node: _Node) -> Document:
         metadata = {
