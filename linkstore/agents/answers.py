@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypedDict, cast, get_origin, get_type_hints
@@ -71,8 +70,8 @@ class Reading(TypedDict):
     citable: dict[str, ChunkSource]
     """Chunks that were read."""
     actions: list[ActionRecord]
-    refused: dict[str, int]
-    """How many ``chunks`` and ``citations`` were invented, and ``statements`` not supported."""
+    refused: int
+    """How many statements were not supported."""
     malformed: int
     steps: int
     prompt_tokens: int
@@ -172,8 +171,7 @@ class Answer:
         shown: Ids of the chunks that the model was shown, whole or in part, in order; to it, the first is P1.
         read: Ids of the chunks that were read, in order.
         actions: All actions, in order.
-        refused: How many ``chunks`` and ``citations`` the model invented, and how many ``statements`` cite
-            nothing, or have names or numbers that what they cite lacks.
+        refused: How many statements cite nothing, or have names or numbers that what they cite lacks.
         malformed: How many outputs of the model were malformed.
         steps: Calls of the model.
         prompt_tokens: Tokens that were sent.
@@ -190,7 +188,7 @@ class Answer:
     shown: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     actions: tuple[ActionRecord, ...] = ()
-    refused: Mapping[str, int] = field(default_factory=dict)
+    refused: int = 0
     malformed: int = 0
     steps: int = 0
     prompt_tokens: int = 0
@@ -225,9 +223,9 @@ class Answer:
         lines += [f"{number:>3}. {action['text']}" for number, action in enumerate(self.actions, 1)]
         lines += [f"P{self.shown.index(id) + 1}: {id}" for id in self.read]
         lines += [f"stopped: the budget of {self.stopped} was used up"] if self.stopped else []
-        for sort, count in sorted(self.refused.items()):
-            why = "what they cite does not support" if sort == "statements" else "were not shown"
-            lines.append(f"refused: {count} {sort} that {why}")
+        if self.refused:
+            statements = format_count(self.refused, "statement")
+            lines.append(f"refused: {statements} that what they cite does not support")
         if self.malformed:
             lines.append(f"malformed: {format_count(self.malformed, 'output')} of the model")
         calls, tokens = format_count(self.steps, "call"), format_count(self.tokens, "token")

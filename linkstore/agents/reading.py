@@ -299,10 +299,9 @@ class ReadingStep:
     def _take_up(self, reply: CitedReply, texts: Mapping[str, str], read: Sequence[str]) -> None:
         """Take up a reply: end, or record its statements and go on."""
         state = self.state
-        self._find_numbered("citations", [number for own in reply.statements for number in own.passages])
         cited = [(_strip_numbers(own.text), self._cite(own, texts)[0]) for own in reply.statements]
         kept = [ReadingStatement(text=text, chunks=ids) for text, ids in cited if ids]
-        self._refuse("statements", len(cited) - len(kept))
+        state["refused"] += len(cited) - len(kept)
         whole = reply.answered and len(kept) == len(reply.statements)
         activity = f"read {', '.join(map(repr, read))}" if read else "began"
         if reply.answered and (kept or (whole and state["findings"])):
@@ -310,7 +309,7 @@ class ReadingStep:
             self.conclude(activity, ANSWERED if whole else PARTLY)
             return
         state["findings"] += [statement for statement in kept if statement not in state["findings"]]
-        wanted = self._find_numbered("chunks", reply.read)
+        wanted = self._find_numbered(reply.read)
         state["wanted"] = [id for id in wanted if id in state["candidates"]]
         searched = {query.casefold() for query in state["searched"]}
         queries = {query.casefold(): query for text in reply.search if (query := " ".join(text.split()))}
@@ -346,7 +345,7 @@ class ReadingStep:
             return [], "a statement is empty, or repeats the question"
         all_texts = fold("\n".join(texts.values()))
         asked = " ".join(word for word in question.split() if fold(word.strip("?.,!")) in all_texts)
-        cited = [id for id in self._find_numbered("", statement.passages) if id in texts]
+        cited = [id for id in self._find_numbered(statement.passages) if id in texts]
         if not cited:
             return [], "a statement names no passage that was read"
         problem = ""
@@ -364,12 +363,11 @@ class ReadingStep:
             shown.append(id)
         return shown.index(id) + 1
 
-    def _find_numbered(self, sort: str, wanted: Iterable[str]) -> list[str]:
-        """Return the passages with these numbers, each once, and count others if they have a sort."""
+    def _find_numbered(self, wanted: Iterable[str]) -> list[str]:
+        """Return the passages with these numbers, each once, without invented numbers."""
         ids = {str(number): id for number, id in enumerate(self.state["shown"], 1)}
-        chosen = [ids.get(_NUMBER.sub("", text).lstrip("0")) for text in wanted]
-        self._refuse(sort, chosen.count(None))
-        return list(dict.fromkeys(id for id in chosen if id is not None))
+        numbers = (_NUMBER.sub("", text).lstrip("0") for text in wanted)
+        return list(dict.fromkeys(ids[number] for number in numbers if number in ids))
 
     def _look_up_links(self, passages: Sequence[Document]) -> Operation[list[str]]:
         """Add what is linked with passages to the candidates, and return some of it to show.
@@ -456,10 +454,6 @@ class ReadingStep:
             candidates[id]["score"] += weight / (rank + RANK_OFFSET)
             candidates[id]["how"] = candidates[id]["how"] or how
         return new
-
-    def _refuse(self, sort: str, count: int) -> None:
-        if count and sort:
-            self.state["refused"][sort] = self.state["refused"].get(sort, 0) + count
 
     def _record(self, action: str, to: Sequence[str], activity: str) -> None:
         led = f"{activity}: {action} {', '.join(to)}".rstrip() if action else activity

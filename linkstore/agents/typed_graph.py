@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from linkstore.store.schema import Schema
 
-NAME_KIND: Final = "name"
 MOST_PROPOSED: Final = 20
 """Nodes, and relations, of one text."""
 _TEXTS_AT_ONCE: Final = 32
@@ -99,15 +98,11 @@ class PossibleDuplicate:
     Args:
         first: The id of the node that was named first.
         second: The id of the other one.
-        names: The names of the first.
-        other_names: Those of the second.
         grade: How a name of one is like one of the other, in words.
     """
 
     first: str
     second: str
-    names: tuple[str, ...]
-    other_names: tuple[str, ...]
     grade: str
 
     def __str__(self) -> str:
@@ -173,7 +168,7 @@ class TypedGraphExtractor:
         self._model, self._max_concurrency = OutputModel(model), max_concurrency
         self._choices: dict[str, Sequence[str]] = {"type": sorted(schema.types), "kind": sorted(schema.kinds)}
         self._schema = schema
-        self._names = NameNormalizer([NAME_KIND], aliases)
+        self._names = NameNormalizer((), aliases)
         self._instructions = "\n\n".join(
             filter(None, (_INSTRUCTIONS.format(schema=schema.describe()), instructions))
         )
@@ -296,12 +291,8 @@ def _find_duplicates(nodes: Mapping[str, _Node]) -> Iterator[PossibleDuplicate]:
     for at, (id, node) in enumerate(nodes.items()):
         keys = {(node.type, key) for spelling in node.spellings for key in list_keys(spelling)}
         for before in sorted(set().union(*(sharing[key] for key in keys))):
-            other = ids[before]
-            names, other_names = tuple(nodes[other].spellings), tuple(node.spellings)
-            if grade := compare_names(names, other_names):
-                yield PossibleDuplicate(
-                    first=other, second=id, names=names, other_names=other_names, grade=grade
-                )
+            if grade := compare_names(nodes[ids[before]].spellings, node.spellings):
+                yield PossibleDuplicate(first=ids[before], second=id, grade=grade)
         for key in keys:
             sharing[key].add(at)
 
