@@ -21,7 +21,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from itertools import chain
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -41,9 +41,6 @@ from linkstore.core.http_server import (
     refuse,
     run_server,
 )
-
-if TYPE_CHECKING:
-    import anyio
 
 _LINES_AHEAD: Final = 16
 
@@ -140,7 +137,7 @@ async def _serve_stdio(server: Server[Any]) -> None:
             else:
                 yield line
 
-    lines = cast("anyio.AsyncFile[str]", read_messages())
+    lines: Any = read_messages()  # all that is asked of the file is to be iterated over
     async with stdio_server(stdin=lines) as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
