@@ -124,11 +124,8 @@ class _Asking:
 
     def __init__(self, store: LinkStore, question: str, model: BaseChatModel, filter: Filter | None) -> None:
         require(str, "a question in words", question=question)
-        self._scope, self._model, self._question = (
-            ToolScope(store, filter=filter),
-            OutputModel(model),
-            question,
-        )
+        self._question, self._model = question, OutputModel(model)
+        self._scope = ToolScope(store, filter=filter)
         self._reply = GraphReply(question=question)
         self._paid: list[ModelReply[WrittenQuery]] = []
         self._names: list[Name] = []

@@ -294,7 +294,9 @@ class ReadingStep:
         if self.seconds() >= (budget.seconds or math.inf):
             return "seconds"
         spent = state["prompt_tokens"] + state["output_tokens"]
-        return "tokens" if spent + self.sources.count_tokens(messages) > (budget.tokens or math.inf) else ""
+        if budget.tokens is not None and spent + self.sources.count_tokens(messages) > budget.tokens:
+            return "tokens"
+        return ""
 
     def _take_up(self, reply: CitedReply, texts: Mapping[str, str], read: Sequence[str]) -> None:
         """Take up a reply: end, or record its statements and go on."""

@@ -415,8 +415,8 @@ def follow(
         for end, triple in shown
         if end in documents
     ]
-    of = format_count(len(ends), "document")
-    heading = f"{len(results)} of {of} that links of [{escape_unprintable(id)}] lead to:"
+    total = format_count(len(ends), "document")
+    heading = f"{len(results)} of {total} that links of [{escape_unprintable(id)}] lead to:"
     if rest := len(ends) - len(results):
         remarks.append(f"{rest:,} more documents are not shown; name kinds to see fewer")
     remarks += [f"Not followed: {_describe_hub(neighbour)}" for neighbour in large]
