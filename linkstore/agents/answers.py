@@ -6,9 +6,8 @@ from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypedDict, cast, get_origin, get_type_hints
 
-from linkstore.core.arguments import omit_none, require_at_least
+from linkstore.core.arguments import omit_none, require_at_least, require_positive
 from linkstore.core.display import escape_unprintable, format_count
-from linkstore.errors import StrategyError
 
 DEFAULT_STEPS: Final = 8
 
@@ -112,8 +111,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         require_at_least(1, **omit_none(steps=self.steps, tokens=self.tokens))
-        if self.seconds is not None and not self.seconds > 0:
-            raise StrategyError(f"seconds must be a number above 0, not {self.seconds!r}")
+        require_positive(**omit_none(seconds=self.seconds))
 
 
 ANSWERED: Final = "answered"

@@ -275,10 +275,10 @@ def test_settings_of_a_model_reach_its_server(monkeypatch):
 def test_a_provider_without_its_package_is_told_how_to_get_it(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(ExtractionError, match="its key is missing"):
+    with pytest.raises(ExtractionError, match="OPENAI_API_KEY"):
         chat_model("openai:local")
     assert chat_model("openai:local", base_url="http://127.0.0.1:8080/v1").temperature == 0.0  # type: ignore[attr-defined]
-    with pytest.raises(ExtractionError, match="pip install langchain-mistralai"):
+    with pytest.raises(ExtractionError, match=r"pip install .*langchain-mistralai"):
         chat_model("mistralai:small")
     for wrong in ({"temperature": 3}, {"max_tokens": 0}, {"timeout": -1.0}, {"context": 0}):
         with pytest.raises(StrategyError):
