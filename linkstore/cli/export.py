@@ -18,6 +18,7 @@ from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import inform, print_result, show, show_progress
 from linkstore.cli.stores import is_place_url, is_store, open_backend, open_core_store
+from linkstore.core.calls import split_batches
 from linkstore.core.display import escape_unprintable, format_count, format_kinds, get_title, get_url
 from linkstore.core.links import LINKS_KEY, get_links
 from linkstore.errors import EmbeddingError, LinkStoreError, StoreNotFoundError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
     from linkstore.store.migration import MigrationReport, MigrationSource
 
+_PAGES_AT_ONCE: Final = 100
 _GRAPHML_KEYS: Final = (
     ("type", "node", "string"),
     ("title", "node", "string"),
@@ -115,18 +117,27 @@ def _open_output(output: Path | None) -> Iterator[BinaryIO]:
 def write_json_lines(store: CoreStore) -> Iterator[bytes]:
     """Yield a line for each document, as :class:`linkstore.ingest.JsonLinesSource` reads it.
 
-    ``"answers": false`` says that links lead to the document only by its ``links``.
+    The documents of an indexed page stand together, in their order, then those of no page. ``"answers":
+    false`` says that links lead to the document only by its ``links``. Memory holds the ids of all documents.
     """
-    for document in store.scan():
-        metadata = {key: value for key, value in document.metadata.items() if key != LINKS_KEY}
-        line = {
-            "id": document.id,
-            "text": document.page_content,
-            "links": [link.to_dict() for link in get_links(document)],
-            "metadata": metadata,
-            "answers": False,
-        }
-        yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+    written: set[str] = set()
+    for pages in split_batches(sorted(store.pages.digests()), _PAGES_AT_ONCE):
+        for page, ids in store.pages.ids(None, pages).items():
+            written.update(ids)
+            yield from (_format_line(document, page) for document in store.get_by_ids(ids))
+    yield from (_format_line(document) for document in store.scan() if document.id not in written)
+
+
+def _format_line(document: Document, page: str | None = None) -> bytes:
+    line = {
+        "id": document.id,
+        "text": document.page_content,
+        "links": [link.to_dict() for link in get_links(document)],
+        "metadata": {key: value for key, value in document.metadata.items() if key != LINKS_KEY},
+        "answers": False,
+        **({"page": page} if page else {}),
+    }
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def write_graphml(store: CoreStore) -> Iterator[bytes]:
