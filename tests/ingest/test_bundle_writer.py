@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from linkstore import LinkStore
 from linkstore.cli import exits
 from linkstore.errors import LinkStoreError
-from linkstore.ingest import FolderSource, index
+from linkstore.ingest import FolderSource, VaultSource, index
 
 TEXTS = """---
 type: Note
@@ -192,6 +192,18 @@ def test_a_page_with_links_that_are_none_is_skipped_with_the_reason(tmp_path, fi
         summary = index(store, FolderSource(tmp_path))
 
     assert "linkstore_links" in summary.skipped["a.md"]
+
+
+def test_tags_in_the_text_of_notes_stay(tmp_path):
+    write(tmp_path / "in", {"a.md": "---\ntags: [x/y]\n---\n# A\n\nA #Plan/one.\n", "b.md": "# B\n\n[[a]]\n"})
+    with LinkStore() as store:
+        index(store, VaultSource(tmp_path / "in"))
+        write_bundle(store, tmp_path / "out")
+
+    tags = {tag for kind, tag, _, _ in load(tmp_path / "out")["a.md"][2] if kind == "tag"}
+    assert tags == {"x", "x/y", "plan", "plan/one"}
+    front = yaml.safe_load((tmp_path / "out/a.md").read_text().split("---")[1])
+    assert [link["tag"] for link in front["linkstore_links"]] == ["plan", "plan/one"]
 
 
 def test_nothing_is_overwritten(tmp_path):

@@ -68,7 +68,7 @@ def test_a_vault_becomes_documents_with_links(store, tmp_path):
     assert led_to(store, view) == {"Home.md"}, "by its alias"
     assert led_to(store, "search.md") == {"search.md"}
     assert links_of(store, "Map.md", "hyperlink") == {"/Map.md", "/Map.md#map"}
-    assert links_of(store, "Home.md", "tag") == {"start", "a/b", "todo", "not-2"}
+    assert links_of(store, "Home.md", "tag") == {"start", "a", "a/b", "todo", "not-2"}
     assert links_of(store, "Home.md", "category") == {"Cities"}
     metadata = store.get_by_ids(["Home.md"])[0].metadata
     assert (metadata["aliases"], metadata["created"], metadata["title"]) == (["Entry"], "2024-05-01", "Home")
@@ -316,6 +316,7 @@ def test_tags_and_headings_keep_the_vowel_signs_of_their_script(store, tmp_path)
 
     assert links_of(store, "शब्द.md", "tag") == {
         "हिन्दी",
+        "தமிழ்",
         "தமிழ்/சொல்",
         "שָׁלוֹם",
         "می‌خواهم",
@@ -443,6 +444,21 @@ def test_embedded_pictures_are_not_text_but_for_their_labels(store, tmp_path):
     write(tmp_path, {"A.md": f"# A\n\n{text}\n", "B.md": "# B\n\nText. ![[B]]\n"})
     index(store, VaultSource(tmp_path), links=LINKS)
     assert store.get_by_ids(["A.md"])[0].page_content == "A\n\nPress here , and the tower B."
+
+
+def test_a_nested_tag_meets_the_tags_around_it(store, tmp_path):
+    pages = {
+        "a.md": "# A\n\nText #City/north/old.\n",
+        "b.md": "---\ntags: city\n---\n# B\n\nText.\n",
+        "c.md": "# C\n\nText #city/south/.\n",
+    }
+    write(tmp_path, pages)
+    index(store, VaultSource(tmp_path))
+
+    assert links_of(store, "a.md", "tag") == {"city", "city/north", "city/north/old"}
+    assert links_of(store, "c.md", "tag") == {"city", "city/south"}
+    shared = Link.bidir(kind="tag", tag="city")
+    assert [d.id for d in store.scan() if shared in get_links(d)] == ["a.md", "b.md", "c.md"]
 
 
 def test_tags_that_cannot_be_links_are_passed_over(store, tmp_path):

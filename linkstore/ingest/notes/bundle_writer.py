@@ -40,6 +40,7 @@ from linkstore.ingest.notes.bundles import (
     WRITTEN_LINKS,
     has_own_fields,
 )
+from linkstore.ingest.notes.frontmatter import FrontMatter, make_tag_links
 from linkstore.ingest.notes.markdown import slug
 from linkstore.ingest.suffixes import MARKDOWN_SUFFIXES
 
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 _OWN_FIELDS: Final = frozenset({LINKS_KEY, "url", "headings", "page", "site", "title"})
 """Metadata that indexing makes of a file and its place."""
 _READ_KINDS: Final = frozenset(
-    {"hyperlink", "section", "heading", "citation", "tag", "category"}
+    {"hyperlink", "section", "heading", "citation"}
     | {"sourced_from", "superseded_by", "executor", "attester", "computation"}
 )
 """Kinds of link that are read from a page again."""
@@ -175,10 +176,11 @@ def _format_page(page: _Page, documents: Sequence[Document], targets: Mapping[st
             "title": get_title(documents[0]),
             **fields,
         }
+    tags = set(make_tag_links(FrontMatter(fields=metadata).tags))
     others = [
         link.to_dict()
         for link in dict.fromkeys(link for document in documents for link in get_links(document))
-        if link.kind not in _READ_KINDS
+        if link.kind not in _READ_KINDS and link not in tags
     ]
     if others:
         fields[WRITTEN_LINKS] = others
