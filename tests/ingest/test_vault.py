@@ -106,6 +106,30 @@ def test_a_second_run_leaves_all_alone_but_what_other_notes_changed(store, tmp_p
     assert led_to(store, "Start.md") == {"a/Note.md", "c/Other.md"}
 
 
+def test_the_name_of_a_note_may_have_a_number_sign(store, tmp_path):
+    pages = {
+        "C# notes.md": "# Sharp\n\nText.\n\n## In use\n\nText.\n",
+        "start.md": "---\nsee: '[[C# notes]]'\n---\n# Start\n\nOf [[C# notes]].\n",
+        "part.md": "# Part\n\nOf [[C# notes#In use]].\n",
+        "url.md": "# URL\n\nOf [it](C%23%20notes.md#in-use).\n",
+        "later.md": "# Later\n\nOf [[F# notes]], [[a#b#c#d#e#f]].\n",
+    }
+    write(tmp_path, pages)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
+
+    assert summary.dangling.internal == 2
+    assert led_to(store, "start.md") == {"C%23%20notes.md"}
+    assert led_to(store, "part.md") == led_to(store, "url.md") == {"C%23%20notes.md#in-use"}
+    assert "Of C# notes > In use." in store.get_by_ids(["part.md"])[0].page_content
+
+    write(tmp_path, {"F# notes.md": "# F\n\nText.\n", "F.md": "# Other\n\n## Notes\n\nText.\n"})
+    index(store, VaultSource(tmp_path), links=LINKS)
+    assert led_to(store, "later.md") == {"F.md"}, "as elsewhere, a number sign ends a name"
+    (tmp_path / "F.md").unlink()
+    index(store, VaultSource(tmp_path), links=LINKS)
+    assert led_to(store, "later.md") == {"F%23%20notes.md"}
+
+
 def test_a_dry_run_writes_nothing(store, tmp_path):
     write(tmp_path, {"a.md": "# A\n\nText [[b]].\n", "b.md": "# B\n\nText.\n"})
     assert index(store, VaultSource(tmp_path), dry_run=True).pages == WriteCounts(added=2)

@@ -233,7 +233,7 @@ class VaultNotes:
 
     def _hash_around(self, file: PageFile, targets: Iterable[str]) -> str:
         """Return a hash of all that a note is made of but its text, such as where its links lead."""
-        named, linked = self._notes.resolve_name, self._notes.resolve_path
+        named, linked = self._notes.find, self._notes.resolve_path
         leads = sorted(
             str((target, named(target, file.page), linked(target, file.page))) for target in targets
         )
