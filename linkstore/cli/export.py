@@ -18,7 +18,6 @@ from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.output import inform, print_result, show, show_progress
 from linkstore.cli.stores import is_place_url, is_store, open_backend, open_core_store
-from linkstore.core.calls import split_batches
 from linkstore.core.display import escape_unprintable, format_count, format_kinds, get_title, get_url
 from linkstore.core.links import LINKS_KEY, get_links
 from linkstore.errors import EmbeddingError, LinkStoreError, StoreNotFoundError
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from linkstore.store.core import CoreStore
     from linkstore.store.migration import MigrationReport, MigrationSource
 
-_PAGES_AT_ONCE: Final = 100
 _GRAPHML_KEYS: Final = (
     ("type", "node", "string"),
     ("title", "node", "string"),
@@ -120,11 +118,10 @@ def write_json_lines(store: CoreStore) -> Iterator[bytes]:
     The documents of an indexed page stand together, in their order, then those of no page. ``"answers":
     false`` says that links lead to the document only by its ``links``. Memory holds the ids of all documents.
     """
-    written: set[str] = set()
-    for pages in split_batches(sorted(store.pages.digests()), _PAGES_AT_ONCE):
-        for page, ids in store.pages.ids(None, pages).items():
-            written.update(ids)
-            yield from (_format_line(document, page) for document in store.get_by_ids(ids))
+    pages = store.pages.ids(None, list(store.pages.digests()))
+    for page, ids in sorted(pages.items()):
+        yield from (_format_line(document, page) for document in store.get_by_ids(ids))
+    written = {id for ids in pages.values() for id in ids}
     yield from (_format_line(document) for document in store.scan() if document.id not in written)
 
 
@@ -185,12 +182,7 @@ def _format_element(name: str, attributes: dict[str, str], fields: dict[str, str
     return f"    {tostring(element, encoding='unicode', short_empty_elements=False)}\n"
 
 
-def migrate(
-    source: str,
-    target: str,
-    embedding_name: str | None = None,
-    json: JsonOption = False,
-) -> None:
+def migrate(source: str, target: str, embedding_name: str | None = None, json: JsonOption = False) -> None:
     """Copy a store with its vectors and links.
 
     Nothing is embedded again. To continue an interrupted migration, run the same command again. Documents

@@ -14,14 +14,7 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import NOTHING_TO_INDEX, SOURCE_INCOMPLETE, UsageError, get_exit_code
-from linkstore.cli.output import (
-    complain,
-    inform,
-    quiet,
-    show,
-    show_progress,
-    write_json,
-)
+from linkstore.cli.output import complain, inform, quiet, show, show_progress, write_json
 from linkstore.cli.sources import SourceKind, choose_extractors, recognize_kind, select_options
 from linkstore.cli.stores import DEFAULT_STORE, is_among_pages, is_store, open_or_make
 from linkstore.core.display import format_count

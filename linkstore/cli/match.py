@@ -88,8 +88,7 @@ def match(
 
 def _find_named(store: CoreStore, name: str) -> str:
     """Return the id of the page whose file or URL is called so, if the store knows nothing by that name."""
-    resolution = store.find(name)
-    if resolution.document is None:
+    if store.find(name).document is None:
         with suppress(LinkStoreError):
             return find_documents(store, name, by_ending=True)[0].id or name
     return name

@@ -122,9 +122,10 @@ class JsonLines:
             if rows and rows[0].url != row.url:
                 yield _join_rows(rows)
                 rows = []
-            if not rows and (key := _hash_name(row.url)) in begun:
-                reason = "the lines of a page must stand together; this one is apart from the others"
-                yield BadInput(name=row.url, reason=reason)
+            if not rows and (key := xxhash.xxh3_128_digest(row.url.encode())) in begun:
+                yield BadInput(
+                    name=row.url, reason="it has lines apart; the lines of a page must stand together"
+                )
                 continue
             begun.add(key)
             rows.append(row)
@@ -165,17 +166,13 @@ class JsonLines:
         page = fields.get("page") or id
         if not isinstance(page, str) or "\0" in page:
             return BadInput(name=where, reason=f'"page" is {page!r}, not the name of a page')
-        if (key := _hash_name(id)) in seen:
+        if (key := xxhash.xxh3_128_digest(id.encode())) in seen:
             return BadInput(name=where, reason=f"an earlier line has the same id {id!r}")
         seen.add(key)
         refused = frozenset(tag for tag in _find_claims(fields, self.site) if not claims.accepts(tag, id))
         digest = xxhash.xxh3_128_hexdigest(line.strip() + b"".join(map(str.encode, sorted(refused))))
         read = partial(_read_line, where, id, fields, self.site, refused)
         return SourcePage(url=page, digest=digest, read=read, size=len(line))
-
-
-def _hash_name(name: str) -> bytes:
-    return xxhash.xxh3_128_digest(name.encode())
 
 
 def _join_rows(rows: Sequence[SourcePage]) -> SourcePage:

@@ -229,10 +229,8 @@ def _find_by_words(asked: _Name, filter: Condition) -> Plan[tuple[list[StoredDoc
         complete = False
     once = sort_unique(np.concatenate(refs))
     documents = yield from plans.ask(plans.Documents(refs=once))
-    pages = dict.fromkeys(map(_get_page, documents))
-    first = yield from plans.ask(
-        plans.Find(ids=tuple(page for page in pages if is_storable(page)), filter=filter)
-    )
+    pages = tuple(page for page in dict.fromkeys(map(_get_page, documents)) if is_storable(page))
+    first = yield from plans.ask(plans.Find(ids=pages, filter=filter))
     others = yield from plans.ask(plans.Documents(refs=np.setdiff1d(first.refs, once)))
     return [*documents, *others], complete
 
