@@ -36,7 +36,7 @@ _OTHER_SUFFIXES: Final = """
     .odt .org .pdf .php .pod .pptx .qmd .rdoc .rmd .rst .rtf .tex .textile .wiki
 """
 DATA_SUFFIXES: Final = frozenset({".csv", ".json", ".jsonl", ".ndjson", ".ods", ".tsv", ".xls", ".xlsx"})
-READ_DATA: Final = "for data, write each record as a line of JSON with id and text, and index that .jsonl"
+READ_DATA: Final = "data are not read; write each row as a line of JSON with id and text, and give the .jsonl"
 """What to do with tables and records."""
 FOR_PEOPLE: Final = SITE_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split()) | DATA_SUFFIXES
 """Files that are pages to a reader, whether or not they are read here."""

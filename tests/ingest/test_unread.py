@@ -57,7 +57,7 @@ def test_kinds_that_are_not_read_are_counted(store, tmp_path):
 @pytest.mark.parametrize("source", [FolderSource, VaultSource])
 def test_tables_and_records_are_counted_and_it_is_said_what_to_do(store, tmp_path, source):
     place = fill(tmp_path / "data", "a.csv b.csv c.json d/e.jsonl package.json search/search_index.json")
-    with pytest.raises(NothingIndexedError, match="write each record as a line of JSON"):
+    with pytest.raises(NothingIndexedError, match="write each row as a line of JSON"):
         index(store, source(place))
 
     fill(place, "a.md")
@@ -65,8 +65,8 @@ def test_tables_and_records_are_counted_and_it_is_said_what_to_do(store, tmp_pat
     assert summary.unread == {".csv": 2, ".json": 1, ".jsonl": 1}
     (line,) = (line for line in str(summary).splitlines() if line.startswith("left out"))
     assert line.endswith(
-        "2 .csv, 1 .json, 1 .jsonl; for data, write each record as a line of JSON with id and text, and index"
-        " that .jsonl"
+        "2 .csv, 1 .json, 1 .jsonl; data are not read; write each row as a line of JSON with id and text, and"
+        " give the .jsonl"
     )
 
 
