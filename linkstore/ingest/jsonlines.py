@@ -122,7 +122,8 @@ class JsonLines:
             if rows and rows[0].url != row.url:
                 yield _join_rows(rows)
                 rows = []
-            if not rows and (key := xxhash.xxh3_128_digest(row.url.encode())) in begun:
+            key = xxhash.xxh3_128_digest(row.url.encode())
+            if not rows and key in begun:
                 yield BadInput(
                     name=row.url, reason="it has lines apart; the lines of a page must stand together"
                 )
