@@ -175,7 +175,10 @@ _EXTERNAL_KINDS: Final = frozenset({"hyperlink", "citation", "sourced_from"})
 
 
 def examine(
-    store: LinkStore, *, sources: Mapping[str, Source] | None = None, names: Collection[str] = NAME_KINDS
+    store: LinkStore,
+    *,
+    sources: Mapping[str, Source] | None = None,
+    names: Collection[str] = NAME_KINDS,
 ) -> Checkup:
     """Check a store: its schema, types that no traversal reaches, stale pages, links and names.
 
