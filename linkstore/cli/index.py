@@ -14,14 +14,7 @@ import typer
 
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import NOTHING_TO_INDEX, SOURCE_INCOMPLETE, UsageError, get_exit_code
-from linkstore.cli.output import (
-    complain,
-    inform,
-    quiet,
-    show,
-    show_progress,
-    write_json,
-)
+from linkstore.cli.output import complain, inform, quiet, show, show_progress, write_json
 from linkstore.cli.sources import SourceKind, choose_extractors, recognize_kind, select_options
 from linkstore.cli.stores import DEFAULT_STORE, is_among_pages, is_store, open_or_make
 from linkstore.core.display import format_count
@@ -198,10 +191,13 @@ def _tell_run(result: Summary | LinkStoreError) -> None:
     if isinstance(result, LinkStoreError):
         complain(f"linkstore: {result}")
         return
+    from linkstore.ingest.source import NAMES_OF_PARTS
+
+    skipped = sum(not name.endswith(NAMES_OF_PARTS) for name in result.skipped)
     pages, at = result.pages, datetime.now().astimezone().strftime("%H:%M:%S")
     inform(
         f"{at} {format_count(pages.total, 'page')}: {pages.added:,} added, {pages.updated:,} updated,"
-        f" {pages.removed:,} removed" + (f", {len(result.skipped):,} skipped" if result.skipped else "")
+        f" {pages.removed:,} removed" + (f", {skipped:,} skipped" if skipped else "")
     )
 
 

@@ -341,19 +341,18 @@ def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[Checku
 
 
 def _check_bundles(bundles: BundleCheck, survey: Survey) -> Iterator[CheckupFinding]:
-    """Yield pages of bundles with invalid fields, dead links, no link to them, or out of date."""
-    if invalid := bundles.find_invalid():
-        examples = (f"{page}: {'; '.join(problems)}" for page, problems in invalid.items())
-        text = f"pages of bundles whose fields are not as the format says: {len(invalid):,}"
-        yield make_finding("bundle", "alarm", text, len(invalid), examples)
+    """Yield the pages of bundles without a type, and what may be as it should be: all else is guidance."""
     dead = bundles.find_dead_links((kind, tag) for kind, tag, _ in survey.dangling)
-    for pages, what in (
-        (dead, "links of bundles that lead to no page"),
-        (bundles.find_orphans(), "pages of bundles that no other page links to"),
-        (bundles.find_stale(dt.datetime.now(dt.UTC).date()), "pages of bundles that are out of date"),
-    ):
+    checks: list[tuple[Severity, list[str], str]] = [
+        ("alarm", bundles.find_untyped(), "pages of bundles without a type"),
+        ("note", bundles.find_invalid(), "pages of bundles whose fields are not as the format says"),
+        ("note", dead, "links of bundles that lead to no page"),
+        ("note", bundles.find_orphans(), "pages of bundles that no other page links to"),
+        ("note", bundles.find_stale(dt.datetime.now(dt.UTC).date()), "pages of bundles that are out of date"),
+    ]
+    for severity, pages, what in checks:
         if pages:
-            yield make_finding("bundle", "note", f"{what}: {len(pages):,}", len(pages), pages)
+            yield make_finding("bundle", severity, f"{what}: {len(pages):,}", len(pages), pages)
 
 
 def _check_sound(store: LinkStore) -> Iterator[CheckupFinding]:
