@@ -41,6 +41,7 @@ from linkstore.core.graph_query import GraphQuery
 from linkstore.errors import FilterError, QueryError, SchemaError, StrategyError, UnknownNameError
 from linkstore.store.graph import answer_query, look_up_name
 from linkstore.store.schema_graph import read_schema
+from linkstore.strategies.first_stage import Similarity
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -50,7 +51,9 @@ if TYPE_CHECKING:
 TRIES: Final = 2
 """A query without an answer is asked for once more."""
 NAMED: Final = 50
-"""How many documents are looked at for names in the question."""
+"""How many documents of the default search are looked at for names in the question."""
+COMPARED: Final = 1_000
+"""How many of the most similar ones, which are all of a small store."""
 
 
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -142,8 +145,12 @@ class _Asking:
         store, question = self._scope.store, self._question
         _, types = yield from describe_store(self._scope)
         values = set(_QUOTED.findall(types))
-        hits = yield from call(store.search, store.asearch, question, k=NAMED, filter=self._scope.filter)
-        self._names = find_names(question, [hit.document for hit in hits], self._schema.type_field)
+        within, every = self._scope.filter, Similarity()  # a name that no text has is not found by its words
+        hits = yield from call(store.search, store.asearch, question, k=NAMED, filter=within)
+        near = yield from call(
+            store.search, store.asearch, question, k=COMPARED, strategy=every, filter=within
+        )
+        self._names = find_names(question, [hit.document for hit in (*hits, *near)], self._schema.type_field)
         task, shown = SystemMessage(write_task(self._schema, types)), write_leads(self._names, self._schema)
         base: list[BaseMessage] = [task, HumanMessage(f"{shown}Question: {question}")]
         messages = base
