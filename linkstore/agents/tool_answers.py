@@ -130,7 +130,7 @@ def make_results_answer(
         *(line for rank, result in enumerate(results, 1) for line in result.lines(rank)),
         *remarks,
     ]
-    data = {"results": [result.to_dict() for result in results], "notes": list(remarks), **more}
+    data = {"results": [result.to_dict() for result in results], "remarks": list(remarks), **more}
     return ToolAnswer(text="\n".join(lines), data=data)
 
 

@@ -84,7 +84,7 @@ def ask(
     """Answer a question from a store.
 
     A chat model answers from the best passages, with its sources, in one call. Where they lack the answer, it
-    reads on: it searches, follows links and keeps notes, or says that the sources do not have it. A terminal
+    reads on: it searches, follows links and keeps findings, or says that the sources do not have it. A terminal
     shows each step, as --verbose does elsewhere. Ctrl-C shows what was found until then. With --facts it also
     reads by facts.
 

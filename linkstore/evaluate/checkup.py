@@ -28,7 +28,7 @@ from linkstore.store.unanswered import UnansweredQuestion, read_unanswered
 if TYPE_CHECKING:
     from linkstore.store.linkstore import LinkStore
 
-Severity = Literal["alarm", "note"]
+Severity = Literal["alarm", "hint"]
 MAX_EXAMPLES: Final = 5
 """How many examples a finding has at most."""
 
@@ -40,7 +40,7 @@ class CheckupFinding:
     Args:
         check: What was checked: ``schema``, ``drift``, ``coverage``, ``stale``, ``dangling``, ``names``,
             ``confidence``, ``bundle`` or ``sound``.
-        severity: ``"alarm"``: searches miss something, or may. ``"note"``: it may be as it should be.
+        severity: ``"alarm"``: searches miss something, or may. ``"hint"``: it may be as it should be.
         text: What it is, in words.
         count: How many documents, links or pages it concerns.
         examples: The first of these.
@@ -165,7 +165,7 @@ def _check_names(kinds: Collection[str], named: Iterable[tuple[str, Link]]) -> I
                 f"links of the kind {kind!r} with a confidence below {MIN_CONFIDENCE}: {count:,},"
                 f" {format_percent(count / scored[kind])} of those that have one"
             )
-            yield make_finding("confidence", "note", text, count, doubtful[kind])
+            yield make_finding("confidence", "hint", text, count, doubtful[kind])
 
 
 MAX_VERIFIED: Final = 20_000
@@ -274,7 +274,7 @@ def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[CheckupFi
         whole = count == standing[name].documents
         starts = ", ".join(sorted(roots))
         text = f"no traversal from {starts} reaches {'any' if whole else f'{count:,}'} of the type {name!r}"
-        yield make_finding("drift", "alarm" if whole else "note", text, count, ids if len(left) == 1 else ())
+        yield make_finding("drift", "alarm" if whole else "hint", text, count, ids if len(left) == 1 else ())
 
 
 def _check_coverage(
@@ -286,11 +286,11 @@ def _check_coverage(
         share = ", all of them" if every else ""
         text = f"links of the kind {kind!r} that lead to no document: {count:,}{share}"
         tags = (tag for of, tag, _ in survey.dangling if of == kind and _is_expected_inside(of, tag))
-        yield make_finding("dangling", "note", text, count, tags)
+        yield make_finding("dangling", "hint", text, count, tags)
     unused = sorted(schema.kinds - survey.links.keys()) if schema and survey.documents else []
     if unused:
         text = f"kinds of the schema that no link has: {len(unused):,}"
-        yield make_finding("coverage", "note", text, len(unused), unused)
+        yield make_finding("coverage", "hint", text, len(unused), unused)
 
 
 def _count_dangling_links(survey: Survey) -> dict[str, int]:
@@ -337,7 +337,7 @@ def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[Checku
     if comparison.unread:
         reasons = (f"{page} ({reason})" for page, reason in comparison.unread)
         text = f"parts of {name} that could not be looked at: {len(comparison.unread):,}"
-        yield make_finding("stale", "note", text, len(comparison.unread), reasons)
+        yield make_finding("stale", "hint", text, len(comparison.unread), reasons)
 
 
 def _check_bundles(bundles: BundleCheck, survey: Survey) -> Iterator[CheckupFinding]:
@@ -353,7 +353,7 @@ def _check_bundles(bundles: BundleCheck, survey: Survey) -> Iterator[CheckupFind
         (bundles.find_stale(dt.datetime.now(dt.UTC).date()), "pages of bundles that are out of date"),
     ):
         if pages:
-            yield make_finding("bundle", "note", f"{what}: {len(pages):,}", len(pages), pages)
+            yield make_finding("bundle", "hint", f"{what}: {len(pages):,}", len(pages), pages)
 
 
 def _check_sound(store: LinkStore) -> Iterator[CheckupFinding]:
