@@ -284,7 +284,8 @@ def _check_coverage(
     for kind, count in dangling.items():
         every = count >= survey.links.get(kind, 0)
         share = ", all of them" if every else ""
-        text = f"links of the kind {kind!r} that lead to no document: {count:,}{share}"
+        why = " (absent, or not fetched, as robots.txt or an option says)" if kind in _EXTERNAL_KINDS else ""
+        text = f"links of the kind {kind!r} that lead to no document{why}: {count:,}{share}"
         tags = (tag for of, tag, _ in survey.dangling if of == kind and _is_expected_inside(of, tag))
         yield make_finding("dangling", "hint", text, count, tags)
     unused = sorted(schema.kinds - survey.links.keys()) if schema and survey.documents else []

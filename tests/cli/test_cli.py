@@ -268,6 +268,8 @@ def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
         ),
         (("delete", "--chunk", "nobody", "--store", "STORE"), exits.OTHER, "no document has the id nobody"),
         (("delete", "--store", "STORE"), exits.USAGE, "nothing to delete"),
+        (("mcp", "--store", "STORE", "--tool", "nope"), exits.USAGE, "there is no tool 'nope'"),
+        (("match", "--store", "STORE", "--query", "MATCH s"), exits.USAGE, "the query cannot be read at 's'"),
     ],
 )
 def test_an_error_is_one_line_with_a_fixed_exit_code(store, words, code, says):
@@ -600,7 +602,10 @@ def test_a_short_text_is_its_own_snippet():
 def test_broken_links_are_listed_by_page(store):
     code, out, err = linkstore("links", "--broken", "--store", store)
     assert (code, out) == (0, "/needle\n  /gone\n")
-    assert err == "links to other sites: 1, not looked at\n"
+    assert err == (
+        "links to pages that robots.txt or --deny left out are listed, too: they were not fetched\n"
+        "links to other sites: 1, not looked at\n"
+    )
 
     _, out, _ = linkstore("links", "--broken", "--store", store, "--json")
     assert json.loads(out) == [{"page": "/needle", "id": "tower", "tag": "/gone", "label": None}]

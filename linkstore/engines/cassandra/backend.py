@@ -25,12 +25,7 @@ from linkstore.engines.cassandra.limits import LostTime
 from linkstore.engines.cassandra.members import GroupReader
 from linkstore.engines.cassandra.placement import Placement
 from linkstore.engines.cassandra.reader import CassandraReader
-from linkstore.engines.cassandra.reading import (
-    EXPIRING_RANGES,
-    ReadScope,
-    RowFetcher,
-    SearchHistory,
-)
+from linkstore.engines.cassandra.reading import EXPIRING_RANGES, ReadScope, RowFetcher, SearchHistory
 from linkstore.engines.cassandra.repair import RowInspection, read_links
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables
