@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -593,6 +594,24 @@ def test_a_snippet_prefers_many_different_words_of_the_query():
     text = "tower tower tower " + "x " * 200 + "tower of glass " + "y " * 200
 
     assert "glass" in make_snippet(text, "glass tower", width=40)
+
+
+def test_a_snippet_takes_time_with_the_length_of_the_query_and_no_more():
+    """A question may be a whole document: each of its words was compared with each of the text."""
+    text = " ".join(f"text{number}" for number in range(2_000))
+
+    def search(count):
+        assert make_snippet(text, " ".join(f"word{number}" for number in range(count))).startswith("text0")
+
+    started = time.process_time()
+    search(20_000)
+    assert time.process_time() - started < 2  # 40 million comparisons take longer
+
+
+def test_a_snippet_counts_longer_forms_of_a_word_of_the_query():
+    text = "filler words here " * 40 + "two monorails run, " + "more of them " * 40
+    assert "monorails" in make_snippet(text, "monorail", width=60)
+    assert "monorails" not in make_snippet(text, "mon", width=60), "three letters begin too many words"
 
 
 def test_a_short_text_is_its_own_snippet():
