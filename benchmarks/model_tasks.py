@@ -62,6 +62,8 @@ def main() -> None:
     parser.add_argument("--base-url", help="where the server of the model listens")
     parser.add_argument("--part", action="append", choices=PARTS, help="some of the parts (default all)")
     parser.add_argument("--most", type=int, help="so many cases of each part (default all)")
+    parser.add_argument("--every", type=int, default=1, help="only the first of so many cases")
+    parser.add_argument("--from", dest="first", type=int, default=0, help="leave out so many cases")
     add_output(parser)
     options = parser.parse_args()
     if options.model is None:
@@ -72,7 +74,9 @@ def main() -> None:
     for name in options.part or PARTS:
         path = Path(options.data) / f"{name}.json"
         if path.exists():
-            cases = json.loads(path.read_text(encoding="utf-8"))[: options.most]
+            cases = json.loads(path.read_text(encoding="utf-8"))[options.first :: options.every][
+                : options.most
+            ]
             for group, counts in PARTS[name](model, cases, path.parent):
                 rows += [
                     {"asked": f"{options.model}, {group}: {what}", **numbers} for what, numbers in counts

@@ -144,12 +144,7 @@ class YakeExtractor(_ScoredExtractor):
     """
 
     def __init__(
-        self,
-        *,
-        max_keywords: int = 8,
-        max_words: int = 3,
-        language: str = "en",
-        kind: str = "keyword",
+        self, *, max_keywords: int = 8, max_words: int = 3, language: str = "en", kind: str = "keyword"
     ) -> None:
         if find_spec("yake") is None:
             raise MissingExtraError("the extractor 'yake'", "yake")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypedDict, cast, get_origin, get_type_hints
 
-from linkstore.core.arguments import omit_none, require_at_least
+from linkstore.core.arguments import omit_none, require_at_least, require_positive
 from linkstore.core.display import escape_unprintable, format_count
-from linkstore.errors import StrategyError
 
 DEFAULT_STEPS: Final = 8
 
@@ -71,8 +69,8 @@ class Reading(TypedDict):
     citable: dict[str, ChunkSource]
     """Chunks that were read."""
     actions: list[ActionRecord]
-    refused: dict[str, int]
-    """How many ``chunks`` and ``citations`` were invented, and ``statements`` not supported."""
+    refused: int
+    """How many statements were not supported."""
     malformed: int
     steps: int
     prompt_tokens: int
@@ -113,17 +111,12 @@ class Budget:
 
     def __post_init__(self) -> None:
         require_at_least(1, **omit_none(steps=self.steps, tokens=self.tokens))
-        if self.seconds is not None and not self.seconds > 0:
-            raise StrategyError(f"seconds must be a number above 0, not {self.seconds!r}")
+        require_positive(**omit_none(seconds=self.seconds))
 
 
 ANSWERED: Final = "answered"
 NOT_IN_SOURCES: Final = "not in the sources"
 PARTLY: Final = "partly"
-_NO_ANSWER: Final = {
-    NOT_IN_SOURCES: "The sources do not answer this.",
-    "": "The reading has not ended.",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,8 +169,7 @@ class Answer:
         shown: Ids of the chunks that the model was shown, whole or in part, in order; to it, the first is P1.
         read: Ids of the chunks that were read, in order.
         actions: All actions, in order.
-        refused: How many ``chunks`` and ``citations`` the model invented, and how many ``statements`` cite
-            nothing, or have names or numbers that what they cite lacks.
+        refused: How many statements cite nothing, or have names or numbers that what they cite lacks.
         malformed: How many outputs of the model were malformed.
         steps: Calls of the model.
         prompt_tokens: Tokens that were sent.
@@ -194,7 +186,7 @@ class Answer:
     shown: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     actions: tuple[ActionRecord, ...] = ()
-    refused: Mapping[str, int] = field(default_factory=dict)
+    refused: int = 0
     malformed: int = 0
     steps: int = 0
     prompt_tokens: int = 0
@@ -205,8 +197,8 @@ class Answer:
     @property
     def text(self) -> str:
         """The answer in words, without its citations, or what is missing if there is none."""
-        answer = " ".join(statement.text for statement in self.statements)
-        return answer or _NO_ANSWER.get(self.outcome, self.outcome)
+        missing = "The sources do not answer this." if self.outcome else "The reading has not ended."
+        return " ".join(statement.text for statement in self.statements) or missing
 
     @property
     def tokens(self) -> int:
@@ -220,11 +212,8 @@ class Answer:
     @property
     def citations(self) -> tuple[Citation, ...]:
         """All citations, each once, in order."""
-        return tuple(
-            {
-                citation.id: citation for statement in self.statements for citation in statement.citations
-            }.values()
-        )
+        cited = (citation for statement in self.statements for citation in statement.citations)
+        return tuple({citation.id: citation for citation in cited}.values())
 
     def explain(self) -> str:
         """Return a readable report: each action, and the answer with its citations."""
@@ -232,21 +221,15 @@ class Answer:
         lines += [f"{number:>3}. {action['text']}" for number, action in enumerate(self.actions, 1)]
         lines += [f"P{self.shown.index(id) + 1}: {id}" for id in self.read]
         lines += [f"stopped: the budget of {self.stopped} was used up"] if self.stopped else []
-        for sort, count in sorted(self.refused.items()):
-            why = "what they cite does not support" if sort == "statements" else "were not shown"
-            lines.append(f"refused: {count} {sort} that {why}")
-        lines += (
-            [f"malformed: {format_count(self.malformed, 'output')} of the model"] if self.malformed else []
-        )
-        lines.append(
-            f"{self.outcome or 'not ended'}: {format_count(self.steps, 'call')}, "
-            f"{format_count(self.tokens, 'token')}"
-        )
+        if self.refused:
+            statements = format_count(self.refused, "statement")
+            lines.append(f"refused: {statements} that what they cite does not support")
+        if self.malformed:
+            lines.append(f"malformed: {format_count(self.malformed, 'output')} of the model")
+        calls, tokens = format_count(self.steps, "call"), format_count(self.tokens, "token")
+        lines.append(f"{self.outcome or 'not ended'}: {calls}, {tokens}")
         lines += [f"  {statement}" for statement in self.statements] or [f"  {self.text}"]
-        lines += [
-            f"  {citation}, {citation.title}" if citation.title else f"  {citation}"
-            for citation in self.citations
-        ]
+        lines += ["  " + ", ".join(filter(None, (f"{own}", own.title))) for own in self.citations]
         return "\n".join(escape_unprintable(line) for line in lines)
 
     def __str__(self) -> str:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from langchain_core.language_models import BaseChatModel
 from langchain_core.rate_limiters import InMemoryRateLimiter
 
-from linkstore.core.arguments import omit_none, require, require_at_least, require_within
-from linkstore.errors import ExtractionError, MissingExtraError, StrategyError
+from linkstore.core.arguments import omit_none, require, require_at_least, require_positive, require_within
+from linkstore.errors import ExtractionError, MissingExtraError
 
 Method = Literal["json_schema", "function_calling", "json_mode", "words"]
 """How a model is asked for structured output."""
@@ -65,9 +65,7 @@ def chat_model(
     require((int, float), "a number", **omit_none(rate=rate, timeout=timeout))
     require_at_least(1, **omit_none(max_tokens=max_tokens, context=context))
     require_within(0, 2, **omit_none(temperature=temperature))
-    for word, number in omit_none(rate=rate, timeout=timeout).items():
-        if not number > 0:
-            raise StrategyError(f"{word} must be a number above 0, not {number!r}")
+    require_positive(**omit_none(rate=rate, timeout=timeout))
     try:
         from langchain.chat_models import init_chat_model
     except ImportError as error:
@@ -83,9 +81,12 @@ def chat_model(
     try:
         model: BaseChatModel = init_chat_model(name, **options)
     except Exception as error:
-        raise ExtractionError(
-            f"the chat model {name!r} cannot be used: {_explain_failure(name, provider, error)}"
-        ) from error
+        message = " ".join(f"{error}".split())
+        if not provider and "provider" in message:
+            message = f"name its provider too, as in openai:{name}; {message}"
+        elif isinstance(error, AttributeError):  # it looks into langchain-community for an older class
+            message = f"pip install langchain-{provider}; {message}"
+        raise ExtractionError(f"the chat model {name!r} cannot be used: {message}") from error
     if context is not None:
         profile: Any = {**(model.profile or {}), "max_input_tokens": context}
         model.profile = profile
@@ -105,19 +106,6 @@ def _choose_local_options(provider: str, base_url: str | None) -> dict[str, Any]
         return options
     key = {} if os.environ.get("OPENAI_API_KEY") else {"api_key": "none"}  # a local server takes any
     return options | {"max_retries": 0} | key
-
-
-def _explain_failure(name: str, provider: str, error: Exception) -> str:
-    message = " ".join(f"{error}".split())
-    if not provider and "provider" in message:
-        return f"name its provider too, as in openai:{name}; {message}"
-    if isinstance(error, ImportError) or (isinstance(error, AttributeError) and "langchain" in message):
-        return (
-            f"the package of its provider is missing: pip install langchain-{provider or 'openai'}; {message}"
-        )
-    if "api_key" in message.lower() or "credentials" in message.lower():
-        return f"its key is missing; {message}"
-    return message
 
 
 def get_base_url(model: BaseChatModel) -> str:

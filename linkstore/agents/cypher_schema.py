@@ -9,7 +9,7 @@ from typing import Final
 
 from linkstore.agents.tool_answers import correct_name
 from linkstore.core.cypher import CypherQuery, PatternLink, PatternNode
-from linkstore.errors import QueryError
+from linkstore.errors import LinkStoreError, QueryError, UnknownNameError
 from linkstore.store.schema import Schema
 
 Arrow = tuple[str, str, str]
@@ -29,7 +29,7 @@ def fit_schema(cypher: CypherQuery, schema: Schema) -> CypherQuery:
         QueryError: If the schema lacks a type, or joins no such types by a relation.
     """
     arrows = list_arrows(schema)
-    for pattern in cypher.pattern.parts:
+    for pattern in cypher.parts:
         for node in pattern.nodes.values():
             if node.type is not None:
                 node.type = correct_name(node.type, schema.types)
@@ -63,13 +63,22 @@ def _fit_link(link: PatternLink, nodes: dict[str, PatternNode], arrows: Sequence
     return replace(link if forward else link.turn(), directed=True)
 
 
+def advise_relation(error: LinkStoreError, schema: Schema) -> str:
+    """Return the message of an error, with advice if what it takes for a field is a relation."""
+    if isinstance(error, UnknownNameError) and error.sort == "metadata field":
+        kind = correct_name(error.name, schema.kinds)
+        if kind in schema.kinds:
+            return f"{kind} is a relation, no field: write (x)-[:{quote(kind)}]->({{name: '<name>'}})"
+    return str(error)
+
+
 def is_turnable(cypher: CypherQuery, schema: Schema) -> bool:
     """Say whether the schema allows a relationship of a query in both directions, as between persons."""
     arrows = list_arrows(schema)
     both = [arrow for arrow in arrows if (arrow[0], arrow[2], arrow[1]) in arrows]
     return any(
         arrow[0] in link.kinds and _joins(arrow, part.nodes[link.start].type, part.nodes[link.end].type)
-        for part in cypher.pattern.parts
+        for part in cypher.parts
         for link in part.links
         for arrow in both
     )
@@ -102,6 +111,12 @@ def quote(word: str) -> str:
     return word if word.isidentifier() else f"`{word.replace('`', '')}`"
 
 
+def quote_text(text: str) -> str:
+    """Write a value as Cypher needs it."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def write_arrow(arrow: Arrow) -> str:
     """Write a relation as a pattern; a type that is empty is left out."""
     kind, first, second = arrow
@@ -113,8 +128,7 @@ def write_node(variable: str, label: str, name: str | None = None) -> str:
     of_type = f":{quote(label)}" if label else ""
     if name is None:
         return f"({variable}{of_type})"
-    quoted = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f"({variable}{of_type} {{name: '{quoted}'}})"
+    return f"({variable}{of_type} {{name: {quote_text(name)}}})"
 
 
 def list_paths(arrows: Sequence[Arrow], start: str, end: str) -> list[str]:

@@ -11,9 +11,10 @@ Language Models", EMNLP Findings 2024, https://arxiv.org/abs/2406.14550.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Final, Protocol
 
@@ -23,14 +24,14 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.model_calls import MOST_CONCURRENT, MalformedOutput, OutputModel
+from linkstore.agents.model_calls import MOST_CONCURRENT, ModelReply, OutputModel
 from linkstore.agents.outputs import LONGEST_STATEMENT, Action, add_fields, is_text
 from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import require_having
 from linkstore.core.calls import Operation, arun, call, call_engine, run, split_batches
 from linkstore.core.documents import PageDocuments
 from linkstore.core.lexical import get_document_name
-from linkstore.core.links import LINKS_KEY
+from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.text import fold
 from linkstore.embeddings.names import name_embedding
 from linkstore.errors import DocumentError, EmbeddingError, ExtractionError, LinkError
@@ -123,17 +124,17 @@ def compute_digest(chunk: Document, extractor: str) -> str:
     return hashed.hexdigest()
 
 
-def find_doubt(fact: str, chunk: Document) -> str:
-    """Return the first name or number in a fact that its chunk, title and headings lack, or an empty string.
-
-    A word counts as a name if it has a capital and does not begin the fact. Words are compared by their
-    beginnings, so that "Norwegian" is not missed in a chunk that says "Norway", and numbers without signs.
-    """
-    return find_missing_name(fact, " ".join([*read_place(chunk.metadata), chunk.page_content]))
+def join_text(document: Document) -> str:
+    """Return the text of a chunk or passage with its title and heading."""
+    return "\n".join([*read_place(document.metadata), document.page_content])
 
 
 def find_missing_name(fact: str, source: str) -> str:
-    """Return the first name or number in a fact that a text lacks, as :func:`find_doubt` does."""
+    """Return the first name or number in a fact that a text lacks, or an empty string.
+
+    A word counts as a name if it has a capital and does not begin the fact. Words are compared by their
+    beginnings, so that "Norwegian" is not missed in a text that says "Norway", and numbers without signs.
+    """
     text = fold(source)
     numbers = set(_list_numbers(text))
     lacking = (number for number in _list_numbers(fact) if number not in numbers)
@@ -183,8 +184,7 @@ def make_element_links(fact: Fact) -> list[dict[str, Any]]:
             with suppress(LinkError):  # none of its characters is visible
                 spellings.setdefault(normalize_name(spelling), spelling)
     return [
-        {"kind": KEY_ELEMENT, "tag": name, "direction": "out"}
-        | ({} if spelling == name else {"label": spelling})
+        Link.outgoing(kind=KEY_ELEMENT, tag=name, label=None if spelling == name else spelling).to_dict()
         for name, spelling in islice(spellings.items(), MOST_ELEMENTS)
     ]
 
@@ -231,7 +231,7 @@ def _index(
         raise DocumentError("facts cannot be kept among their chunks; pass another store as facts")
     check_embeddings(store, facts)  # or no reader could use them
     digests = yield from call(facts.pages.digests, facts.pages.adigests, FACT_SOURCE)
-    summary, seen, after = FactSummary(dry_run=dry_run), set[str](), None
+    counts, failed, seen, after = Counter[str](), list[Failed](), set[str](), None
     while records := (yield from call_engine(store.backend, store.backend.scan(after, _CHUNKS_PER_SCAN))):
         after = records[-1].id
         chunks = {make_chunk_url(record.id): as_document(record) for record in records}
@@ -241,46 +241,38 @@ def _index(
             for url, chunk in chunks.items()
             if digests.get(url) != (digest := compute_digest(chunk, extractor.name))
         ]
-        unchanged = summary.unchanged + len(chunks) - len(changed)
-        summary = replace(summary, chunks=summary.chunks + len(chunks), unchanged=unchanged)
+        counts.update(chunks=len(chunks), unchanged=len(chunks) - len(changed))
         for batch in split_batches(changed, _CHUNKS_AT_ONCE):
-            summary = yield from _write(facts, extractor, batch, summary)
+            batch_chunks = [chunk for chunk, _ in batch]
+            counts.update(extracted=len(batch), prompt_tokens=extractor.prompt_tokens(batch_chunks))
+            if not dry_run:
+                replies = yield from call(extractor.extract, extractor.aextract, batch_chunks)
+                failed += (reply for reply in replies if isinstance(reply, Failed))
+                if failed and len(failed) == counts["extracted"]:
+                    raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
+                yield from _write(facts, batch, replies, counts)
     gone = sorted(digests.keys() - seen)
     if gone and not dry_run:
         yield from call(facts.pages.remove, facts.pages.aremove, gone, FACT_SOURCE)
-    return replace(summary, removed=len(gone))
+    counts["extracted"] -= len(failed)
+    return FactSummary(**counts, failed=tuple(failed), removed=len(gone), dry_run=dry_run)
 
 
 def _write(
     facts: LinkStore,
-    extractor: FactExtractor,
     batch: Sequence[tuple[Document, str]],
-    summary: FactSummary,
-) -> Operation[FactSummary]:
-    """Extract and write the facts of some chunks with their digests, and return the summary with them."""
-    chunks = [chunk for chunk, _ in batch]
-    sent = summary.prompt_tokens + extractor.prompt_tokens(chunks)
-    summary = replace(summary, prompt_tokens=sent, extracted=summary.extracted + len(chunks))
-    if summary.dry_run:
-        return summary
-    replies = yield from call(extractor.extract, extractor.aextract, chunks)
-    failed = tuple(reply for reply in replies if isinstance(reply, Failed))
-    if failed and len(failed) == len(chunks) and not summary.facts:
-        raise ExtractionError(f"no facts could be extracted: {failed[0].reason}")
-    pages, doubtful = [], 0
+    replies: Sequence[Extracted],
+    counts: Counter[str],
+) -> Operation[None]:
+    """Write the facts of some chunks with their digests, and count them."""
+    pages = []
     for (chunk, digest), reply in zip(batch, replies, strict=True):
         if not isinstance(reply, Failed):
-            stated = [fact for fact in reply if not find_doubt(fact.text, chunk)]
-            doubtful += len(reply) - len(stated)
-            pages.append(make_fact_page(chunk, digest, stated))
+            stated = [fact for fact in reply if not find_missing_name(fact.text, join_text(chunk))]
+            page = make_fact_page(chunk, digest, stated)
+            counts.update(facts=len(page.documents), doubtful=len(reply) - len(stated))
+            pages.append(page)
     yield from call(facts.pages.put, facts.pages.aput, FACT_SOURCE, pages)
-    return replace(
-        summary,
-        extracted=summary.extracted - len(failed),
-        failed=summary.failed + failed,
-        facts=summary.facts + sum(len(page.documents) for page in pages),
-        doubtful=summary.doubtful + doubtful,
-    )
 
 
 def index_facts(
@@ -411,25 +403,20 @@ class ModelExtractor:
 
     def _extract_all(self, chunks: Sequence[Document]) -> Operation[list[Extracted]]:
         prompts = [_make_extraction_prompt(chunk) for chunk in chunks]
-        replies = yield from self._model.request(
+        replies = yield from self._model.request_all(
             ExtractedFacts, prompts, max_concurrency=self._max_concurrency
         )
-        outputs = (reply if isinstance(reply, Exception) else reply.output for reply in replies)
-        return [_read_output(chunk.id or "", output) for chunk, output in zip(chunks, outputs, strict=True)]
+        return [_read_reply(chunk.id or "", reply) for chunk, reply in zip(chunks, replies, strict=True)]
 
 
 def _make_extraction_prompt(chunk: Document) -> list[BaseMessage]:
     names = ", ".join(read_place(chunk.metadata))
-    parts = [f"Title: {names}"] if names else []
-    passage = "\n\n".join([*parts, f"Passage:\n{chunk.page_content}"])
-    return [SystemMessage(_INSTRUCTIONS), HumanMessage(passage)]
+    title = f"Title: {names}\n\n" if names else ""
+    return [SystemMessage(_INSTRUCTIONS), HumanMessage(f"{title}Passage:\n{chunk.page_content}")]
 
 
-def _read_output(chunk: str, output: ExtractedFacts | MalformedOutput | Exception) -> Extracted:
-    match output:
-        case ExtractedFacts(facts=facts):
-            return tuple(Fact(text=fact.fact, key_elements=tuple(fact.key_elements)) for fact in facts)
-        case MalformedOutput(problem):
-            return Failed(chunk=chunk, reason=f"the model's output was malformed twice: {problem}")
-        case error:
-            return Failed(chunk=chunk, reason=f"{error}")
+def _read_reply(chunk: str, reply: ModelReply[ExtractedFacts]) -> Extracted:
+    if reply.output is not None:
+        return [Fact(text=fact.fact, key_elements=tuple(fact.key_elements)) for fact in reply.output.facts]
+    malformed = "" if reply.error else "the model's output was malformed twice: "
+    return Failed(chunk=chunk, reason=f"{malformed}{reply.problem}")

@@ -11,12 +11,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import combinations, islice
 from typing import Final
 
 from langchain_core.documents import Document
 
-from linkstore.agents.cypher_schema import MAX_PATHS, Arrow, list_arrows, list_paths, quote, write_node
+from linkstore.agents.cypher_schema import (
+    MAX_PATHS,
+    Arrow,
+    list_arrows,
+    list_paths,
+    quote,
+    quote_text,
+    write_node,
+)
 from linkstore.core.cypher import CypherQuery, Pattern
 from linkstore.core.text import tokenize
 from linkstore.store.schema import Schema
@@ -27,6 +35,9 @@ Name = tuple[str, str]
 MAX_LEADS: Final = 10
 """How many paths from a named document are shown."""
 MAX_NAMES: Final = 3
+MAX_JOINS: Final = 4
+"""How many queries are shown that join two named documents."""
+MAX_JOIN_LINKS: Final = 3
 MAX_EXAMPLES: Final = 8
 """How many relations have examples."""
 _NEGATIONS: Final = frozenset(
@@ -48,6 +59,7 @@ Rules:
 - Follow only these relations, between these types; a path may need several.
 - Choose the relation whose words the question uses.
 - Return one variable, or count of it. Each node has its own variable.
+- Conditions on fields stand in WHERE: x.<field> = '<value>', x.<field> > <number>.
 
 Examples:
 {examples}"""
@@ -85,6 +97,8 @@ def _list_examples(arrows: Sequence[Arrow]) -> Iterator[str]:
         end = write_node("", second, f"<a {second.lower()}>")
         yield f"Which {first.lower()} is not {words} <a {second.lower()}>?"
         yield f"MATCH {write_node('x', first)} WHERE NOT (x){link}{end} RETURN x"
+        yield f"Which {first.lower()} is without {second.lower()}?"
+        yield f"MATCH {write_node('x', first)} WHERE NOT (x){link}{write_node('', second)} RETURN x"
         yield f"How many {first.lower()} {words} <a {second.lower()}>?"
         yield f"MATCH {write_node('x', first)}{link}{end} RETURN count(x)"
         starts = [write_node("", first, f"<{order} {first.lower()}>") for order in ("first", "second")]
@@ -135,7 +149,9 @@ def is_in_question(name: str, question: str) -> bool:
 
 def write_reading(cypher: CypherQuery) -> str:
     """Say in words what a query asks for, as X, with its conditions."""
-    return "; ".join(_list_statements(cypher.pattern, cypher.returned[0].variable))
+    asked = cypher.returned[0].variable
+    patterns = (cypher.pattern, *cypher.others)
+    return "; or ".join("; ".join(_list_statements(pattern, asked)) for pattern in patterns)
 
 
 def _list_statements(pattern: Pattern, asked: str) -> Iterator[str]:
@@ -162,8 +178,8 @@ def find_gap(question: str, cypher: CypherQuery, names: Sequence[Name], values: 
         names: Names in the question, each with its type.
         values: Values of fields that the model was shown.
     """
-    nodes = [node for part in cypher.pattern.parts for node in part.nodes.values()]
-    kinds = [kind for part in cypher.pattern.parts for link in part.links for kind in link.kinds]
+    nodes = [node for part in cypher.parts for node in part.nodes.values()]
+    kinds = [kind for part in cypher.parts for link in part.links for kind in link.kinds]
     query = " ".join([*kinds, *(f"{node.name} {node.type} {node.filters}" for node in nodes)])
     used = set(tokenize(query.replace("_", " ")))
     words = [word.removesuffix("'s") for word in tokenize(question)]
@@ -172,9 +188,9 @@ def find_gap(question: str, cypher: CypherQuery, names: Sequence[Name], values: 
     texts = [*own, *(value for value in sorted(values) if f" {' '.join(tokenize(value))} " in padded)]
     if missing := [text for text in texts if not used.issuperset(tokenize(text))]:
         return f"the question says {missing[0]!r}, which is a name or a value, and the query does not"
-    negations = [word for word in words if word in _NEGATIONS or word.endswith("n't")]
-    negated = set(negations).difference(*map(tokenize, own))
-    if negated and not (cypher.pattern.without or _EXCLUDING.search(query)):
+    negations = {word for word in words if word in _NEGATIONS or word.endswith("n't")}
+    negated = negations.difference(*map(tokenize, own))
+    if negated and not (any(part.without for part in cypher.parts) or _EXCLUDING.search(query)):
         return f"the question says {min(negated)!r}, and the query leaves nothing out"
     return ""
 
@@ -193,8 +209,12 @@ def write_leads(names: Sequence[Name], schema: Schema, *, turned: bool = False) 
         return ""
     meant = ", ".join(f"{name} is a {label}" for name, label in named)
     lines = [f"In the question: {meant}. Paths from there:"]
-    for name, label in named:
-        lines += islice(_list_leads(name, label, arrows, sorted(schema.types), turned), 2 * MAX_LEADS)
+    types = sorted(schema.types)
+    for first, second in combinations(named, 2):
+        lines += _list_joins(first, second, arrows, types)
+    if len(lines) == 1:  # a query without one of several names would be refused
+        for name, label in named:
+            lines += islice(_list_leads(name, label, arrows, types, turned), 2 * MAX_LEADS)
     return "\n".join([*lines, ""])
 
 
@@ -211,9 +231,42 @@ def _list_leads(
             yield from _ask_one_link(arrow, name, not turned)
             yield from _ask_one_link(arrow, name, turned)
     paths = [(path, end) for end in types for path in list_paths(arrows, label, end)[: MAX_PATHS - 1]]
-    start = write_node("", label)
     for path, end in sorted(paths, key=lambda own: own[0].count("[")):
         if path.count("[") > 1 or end != label:
-            middle = path.removeprefix(start).removesuffix(write_node("", end))
             yield f"Which {end.lower()}?"
+            middle = _cut_ends(path, label, end)
             yield f"MATCH {write_node('', label, name)}{middle}{write_node('x', end)} RETURN x"
+
+
+def _cut_ends(path: str, start: str, end: str) -> str:
+    return path.removeprefix(write_node("", start)).removesuffix(write_node("", end))
+
+
+def _list_joins(first: Name, second: Name, arrows: Sequence[Arrow], types: Sequence[str]) -> Iterator[str]:
+    """Yield questions and queries for what two named documents lead to, by the fewest links.
+
+    That is what both lead to, what one does and the other does not, and if they are of one type, what either
+    does.
+    """
+    joins = [
+        (path.count("[") + other.count("["), path, other, end)
+        for end in types
+        for path in list_paths(arrows, first[1], end)[:1]
+        for other in list_paths(arrows, second[1], end)[:1]
+    ]
+    for links, path, other, end in sorted(joins)[:MAX_JOINS]:
+        if links > MAX_JOIN_LINKS:
+            return
+        middles = _cut_ends(path, first[1], end), _cut_ends(other, second[1], end)
+        starts = [write_node("", label, name) for name, label in (first, second)]
+        ways, node = [start + middle for start, middle in zip(starts, middles, strict=True)], end.lower()
+        names = [first[0], second[0]]
+        yield f"Which {node} with {' and '.join(names)}?"
+        yield f"MATCH {ways[0]}{write_node('x', end)}, {ways[1]}(x) RETURN x"
+        for at in (0, 1):
+            yield f"Which {node} with {names[at]} and not with {names[1 - at]}?"
+            yield f"MATCH {ways[at]}{write_node('x', end)} WHERE NOT {ways[1 - at]}(x) RETURN x"
+        if path == other:
+            way = f"{write_node('y', first[1])}{middles[0]}{write_node('x', end)}"
+            yield f"Which {node} with {' or '.join(names)}?"
+            yield f"MATCH {way} WHERE y.name IN [{', '.join(map(quote_text, names))}] RETURN x"

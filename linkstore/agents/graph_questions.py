@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.cypher_schema import fit_schema, is_turnable
+from linkstore.agents.cypher_schema import advise_relation, fit_schema, is_turnable
 from linkstore.agents.graph_prompt import (
     Name,
     find_gap,
@@ -29,7 +29,7 @@ from linkstore.agents.graph_prompt import (
     write_task,
 )
 from linkstore.agents.match_tool import describe_store
-from linkstore.agents.model_calls import MalformedOutput, ModelReply, OutputModel
+from linkstore.agents.model_calls import ModelReply, OutputModel
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.arguments import require
 from linkstore.core.calls import Operation, arun, call, run
@@ -46,11 +46,10 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from linkstore.store.linkstore import LinkStore
-    from linkstore.store.schema import Schema
 
 TRIES: Final = 2
 """A query without an answer is asked for once more."""
-NAMED: Final = 10
+NAMED: Final = 50
 """How many documents are looked at for names in the question."""
 
 
@@ -121,48 +120,36 @@ def ask_graph(
         SchemaError: If the store records no schema.
         AgentError: If the model cannot be asked.
     """
-    return run(_ask(store, question, model, filter))
+    return run(_Asking(store, question, model, filter).ask())
 
 
 async def aask_graph(
     store: LinkStore, question: str, model: BaseChatModel, *, filter: Filter | None = None
 ) -> GraphReply:
     """Have a model write a query for a question, and answer it exactly: see :func:`ask_graph`."""
-    return await arun(_ask(store, question, model, filter))
-
-
-def _ask(
-    store: LinkStore, question: str, model: BaseChatModel, filter: Filter | None
-) -> Operation[GraphReply]:
-    require(str, "a question in words", question=question)
-    scope = ToolScope(store, filter=filter)
-    recorded = yield from read_schema(scope.backend)
-    if recorded is None:
-        raise SchemaError(
-            "the store records no schema, so a model cannot know its relations; record one:"
-            " store.schema.set(Schema.infer(store))"
-        )
-    return (yield from _Asking(scope, recorded.schema, OutputModel(model), question).ask())
+    return await arun(_Asking(store, question, model, filter).ask())
 
 
 class _Asking:
-    """The queries that are asked for to answer one question.
+    """The queries that are asked for to answer one question: see :func:`ask_graph`."""
 
-    Args:
-        scope: What the queries see.
-        schema: Of the store.
-        model: Writes them.
-        question: The question.
-    """
-
-    def __init__(self, scope: ToolScope, schema: Schema, model: OutputModel, question: str) -> None:
-        self._scope, self._schema, self._model, self._question = scope, schema, model, question
+    def __init__(self, store: LinkStore, question: str, model: BaseChatModel, filter: Filter | None) -> None:
+        require(str, "a question in words", question=question)
+        self._question, self._model = question, OutputModel(model)
+        self._scope = ToolScope(store, filter=filter)
         self._reply = GraphReply(question=question)
         self._paid: list[ModelReply[WrittenQuery]] = []
         self._names: list[Name] = []
 
     def ask(self) -> Operation[GraphReply]:
         """Ask for a query, and for another one if there is a problem."""
+        recorded = yield from read_schema(self._scope.backend)
+        if recorded is None:
+            raise SchemaError(
+                "the store records no schema, so a model cannot know its relations; record one:"
+                " store.schema.set(Schema.infer(store))"
+            )
+        self._schema = recorded.schema
         store, question = self._scope.store, self._question
         _, types = yield from describe_store(self._scope)
         values = set(_QUOTED.findall(types))
@@ -178,7 +165,7 @@ class _Asking:
                 yield from self._answer(reply, values, task)
                 break
             except (QueryError, UnknownNameError, FilterError, StrategyError) as error:
-                self._reply = replace(self._reply, problem=str(error))
+                self._reply = replace(self._reply, problem=advise_relation(error, self._schema))
             leads = "" if shown else write_leads(self._names, self._schema)
             reason = f"That query has no result: {self._reply.problem}\n{leads}Write one that has one."
             messages = [*base, AIMessage(reply.text), HumanMessage(reason)]
@@ -187,9 +174,7 @@ class _Asking:
         return replace(self._reply, **paid)
 
     def _request(self, messages: Sequence[BaseMessage]) -> Operation[ModelReply[WrittenQuery]]:
-        (reply,) = yield from self._model.request(WrittenQuery, [messages])
-        if isinstance(reply, Exception):
-            raise reply
+        reply = yield from self._model.request(WrittenQuery, messages)
         self._paid.append(reply)
         return reply
 
@@ -225,11 +210,11 @@ class _Asking:
         Raises:
             QueryError: If it cannot be read, or has a name that the model made up.
         """
-        if isinstance(reply.output, MalformedOutput):
-            raise QueryError(reply.output.problem)
+        if reply.output is None:
+            raise QueryError(reply.problem)
         self._reply = replace(self._reply, cypher=self._reply.cypher or reply.output.cypher)
         cypher, scope = read_cypher(reply.output.cypher, forgiving=True), self._scope
-        nodes = [node for part in cypher.pattern.parts for node in part.nodes.values()]
+        nodes = [node for part in cypher.parts for node in part.nodes.values()]
         looked_up: list[Name] = []
         for name in dict.fromkeys(node.name for node in nodes if node.name is not None):
             if not is_in_question(name, self._question):

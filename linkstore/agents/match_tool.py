@@ -8,7 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from linkstore.agents.cypher_schema import fit_schema, list_arrows, quote, write_arrow, write_node
+from linkstore.agents.cypher_schema import (
+    advise_relation,
+    fit_schema,
+    list_arrows,
+    quote,
+    write_arrow,
+    write_node,
+)
 from linkstore.agents.tool_answers import (
     ToolAnswer,
     ToolResult,
@@ -48,9 +55,9 @@ _NOT_TOLD: Final = frozenset({LINKS_KEY, "url", "page", "source", "headings", "l
 def match(scope: ToolScope, query: str, as_of: str | None = None) -> Operation[ToolAnswer]:
     """Find what named things lead to by their relations, exactly, by a query in Cypher.
 
-    Use it rather than $search if you can name the things and the relations. Returns all that the query says,
-    at most $results documents at once, with the complete number; or says which step became empty, and what
-    there is instead. Changes nothing.$store
+    Use it rather than $search for relations, fields and numbers of things, not for what a text says. Returns
+    all that the query says, at most $results documents at once, with the complete number; or says which step
+    became empty, and what there is instead. Changes nothing.$store
 
     Args:
         scope: Of the tools.
@@ -72,7 +79,7 @@ def match(scope: ToolScope, query: str, as_of: str | None = None) -> Operation[T
     try:
         answer = yield from answer_query(scope.backend, made, scope.filter, scope.ceiling)
     except UnknownNameError as error:
-        raise QueryError(str(error)) from error
+        raise QueryError(advise_relation(error, recorded.schema) if recorded else str(error)) from error
     remarks = [
         f"{quote_value(name)} was taken for [{id}]." for name, id in answer.starts.items() if name != id
     ]
@@ -85,11 +92,8 @@ def _format_answer(
 ) -> ToolAnswer:
     more = {"total": answer.total, "starts": dict(answer.starts), "complete": answer.complete}
     if not answer.total and query.returns != "count":
-        empty = make_empty_answer(
-            answer.reason or "nothing matches",
-            [*remarks, "change what became empty, or search for the things by words"],
-        )
-        return ToolAnswer(text=empty.text, data={**empty.data, **more})
+        remedies = [*remarks, "change what became empty, or search for the things by words"]
+        return make_empty_answer(answer.reason or "nothing matches", remedies, **more)
     if query.returns == "documents":
         results = [
             ToolResult(
@@ -134,25 +138,20 @@ def describe_store(scope: ToolScope) -> Operation[tuple[str, str]]:
             samples[type_name] = []
     if schema is None:
         vocabulary = yield from call_engine(scope.backend, scope.backend.vocabulary())
-        relations = (
-            tuple(sorted(vocabulary.kinds)) if scope.filter is None else _list_kinds(samples.get(None, ()))
-        )
-        arrows = [", ".join(relations[:MAX_RELATIONS])] if relations else []
+        kinds = vocabulary.kinds if scope.filter is None else _collect_kinds(samples.get(None, ()))
+        arrows = [(kind, "", "") for kind in sorted(kinds)]
+        relations = ", ".join(kind for kind, _, _ in arrows[:MAX_RELATIONS])
     else:
-        relations = tuple(sorted(schema.kinds))
-        arrows = [write_arrow(arrow) for arrow in list_arrows(schema)[:MAX_RELATIONS]]
+        arrows = list_arrows(schema)
+        relations = "; ".join(map(write_arrow, arrows[:MAX_RELATIONS]))
     described = [_describe_type(name, samples.get(name, ()), type_field) for name in types]
     lines = [f" Types and fields: {'; '.join(filter(None, described)) or 'none'}."]
-    lines.append(f" Relations: {'; '.join(arrows) or 'none'}.")
-    if relations:
-        kind, first, second = list_arrows(schema)[0] if schema else (relations[0], "", "")
+    lines.append(f" Relations: {relations or 'none'}.")
+    if arrows:
+        kind, first, second = arrows[0]
         form = f"{write_node('', first, '<name>')}-[:{quote(kind)}]->{write_node('x', second)}"
         lines.append(f" Form: MATCH {form} RETURN x.")
     return escape_unprintable("".join(lines)), "\n".join(map(escape_unprintable, described))
-
-
-def _format_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _read_sample(dimension: int, type_field: str, type: str | None) -> Plan[list[StoredDocument]]:
@@ -161,9 +160,9 @@ def _read_sample(dimension: int, type_field: str, type: str | None) -> Plan[list
     return (yield from ask(Documents(refs=near.refs)))
 
 
-def _list_kinds(documents: Iterable[StoredDocument]) -> tuple[str, ...]:
+def _collect_kinds(documents: Iterable[StoredDocument]) -> frozenset[str]:
     links = (parse_links({LINKS_KEY: own.metadata.get(LINKS_KEY)}, own.id) for own in documents)
-    return tuple(sorted({link.kind for own in links for link in own}))
+    return frozenset(link.kind for own in links for link in own)
 
 
 def _describe_type(name: str | None, documents: Sequence[StoredDocument], type_field: str) -> str:
@@ -173,7 +172,7 @@ def _describe_type(name: str | None, documents: Sequence[StoredDocument], type_f
         for own, value in document.metadata.items():
             if own not in _NOT_TOLD and (own != type_field or name is None):
                 for item in value if isinstance(value, list) else [value]:
-                    values[own][_format_json(item)] += 1
+                    values[own][json.dumps(item, ensure_ascii=False)] += 1
     order = sorted(values, key=lambda own: (-sum(values[own].values()), own))[:MAX_FIELDS]
     fields = [_describe_field(own, values[own]) for own in order]
     described = f" ({', '.join(fields)})" if fields else ""

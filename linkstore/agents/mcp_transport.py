@@ -19,8 +19,9 @@ from collections.abc import AsyncIterator, Collection
 from concurrent.futures import CancelledError as FutureError
 from contextlib import suppress
 from http import HTTPStatus
+from itertools import chain
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -41,9 +42,6 @@ from linkstore.core.http_server import (
     run_server,
 )
 
-if TYPE_CHECKING:
-    import anyio
-
 _LINES_AHEAD: Final = 16
 
 
@@ -54,17 +52,15 @@ def find_line_error(line: str) -> JSONRPCError | None:
     try:
         jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
-        pass
+        code, text = INVALID_REQUEST, "the line is not a valid JSON-RPC 2.0 message in Unicode"
     else:
         return None
-    code, text, id = INVALID_REQUEST, "the line is not a valid JSON-RPC 2.0 message in Unicode", None
+    id: Any = None
     try:
         message = json.loads(line)  # takes a half surrogate pair, which is JSON but no text
+        id = message.get("id") if isinstance(message, dict) and "method" in message else None
     except (ValueError, RecursionError):
         code, text = PARSE_ERROR, "the line is not valid JSON"
-    else:
-        if isinstance(message, dict) and "method" in message:
-            id = message.get("id")
     if type(id) not in (int, str) or not str(id).isprintable():
         id = None
     return JSONRPCError(jsonrpc="2.0", id=id, error=ErrorData(code=code, message=text))
@@ -141,7 +137,7 @@ async def _serve_stdio(server: Server[Any]) -> None:
             else:
                 yield line
 
-    lines = cast("anyio.AsyncFile[str]", read_messages())
+    lines: Any = read_messages()  # all that is asked of the file is to be iterated over
     async with stdio_server(stdin=lines) as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
@@ -154,17 +150,13 @@ async def _read_lines() -> AsyncIterator[str]:
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str] = asyncio.Queue(_LINES_AHEAD)
 
-    def put(line: str) -> None:
-        asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
-
     def read() -> None:
         with (
             suppress(RuntimeError, FutureError),  # the server has ended
             os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8", errors="replace") as source,
         ):
-            for line in source:
-                put(line)
-            put("")
+            for line in chain(source, [""]):
+                asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
 
     Thread(target=read, name="linkstore-mcp-input", daemon=True).start()
     while line := await lines.get():

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from threading import Thread
 from typing import Any, Final, Generic, TypeVar
 
@@ -106,22 +105,13 @@ def _begin(work: Callable[[], T]) -> Future[T]:
 
 
 @dataclass(frozen=True, slots=True)
-class MalformedOutput:
-    """Output other than what was requested.
-
-    Args:
-        problem: What is wrong with it.
-    """
-
-    problem: str
-
-
-@dataclass(frozen=True, slots=True)
 class ModelReply(Generic[Output]):
     """The reply of a model to one prompt.
 
     Args:
-        output: What was asked for, or what is wrong with the last of its outputs.
+        output: What was asked for; None if no output could be used, or a call failed.
+        problem: What is wrong with the last output, or why the call failed; empty if nothing is.
+        error: Why the call failed, where many are made at once; else it is raised.
         text: The output as text.
         prompt_tokens: Tokens of the prompts as the model counts them; None if it does not say.
         output_tokens: The same of the outputs.
@@ -129,11 +119,13 @@ class ModelReply(Generic[Output]):
         malformed: How many outputs could not be used.
     """
 
-    output: Output | MalformedOutput
+    output: Output | None
+    problem: str = ""
+    error: Exception | None = None
     text: str = ""
     prompt_tokens: int | None = None
     output_tokens: int | None = None
-    calls: int = 1
+    calls: int = 0
     malformed: int = 0
 
 
@@ -159,132 +151,126 @@ class OutputModel:
     def request(
         self,
         schema: type[Output],
-        prompts: Sequence[Sequence[BaseMessage]],
+        prompt: Sequence[BaseMessage],
         *,
         choices: Choices | None = None,
         check: Callable[[Output], str] | None = None,
         tries: int = TRIES,
-        max_concurrency: int | None = None,
         seconds: float = math.inf,
-    ) -> Operation[list[ModelReply[Output] | Exception]]:
-        """Ask for an output for each prompt, at once. Return each reply, or the error that the call raised.
+    ) -> Operation[ModelReply[Output]]:
+        """Ask until an output can be used, telling the model what was wrong with the one before.
 
         Args:
             schema: What the model may say.
-            prompts: The messages of each call.
+            prompt: The messages of the call.
             choices: For fields by name, the values that they may have; a field without any is left out.
             check: Returns what is wrong with an output, or an empty string. It is then asked for once more;
                 the last one is returned whether it passes or not.
             tries: How many outputs are asked for until one can be used; default 2.
-            max_concurrency: How many calls may be under way; default 8.
             seconds: How long all of it may take.
 
         Raises:
             CallTimeoutError: If a call was not done in time.
+            AgentError: If a call failed.
         """
-        asked = _Request(schema, choices or {}, check, tries, time.monotonic() + seconds)
-        if len(prompts) == 1:
-            return [(yield from self._catch(asked, prompts[0]))]
-        most = max_concurrency or MOST_CONCURRENT
-        makers = [partial(self._catch, asked, prompt) for prompt in prompts]
-        batch: Call[list[ModelReply[Output] | Exception]] = Call(_run_all, _arun_all, (makers, most))
-        return (yield from request(batch))
-
-    def _catch(
-        self, asked: _Request[Output], prompt: Sequence[BaseMessage]
-    ) -> Operation[ModelReply[Output] | Exception]:
-        try:
-            return (yield from self._ask(asked, prompt))
-        except CallTimeoutError:
-            raise
-        except Exception as error:  # noqa: BLE001 - returned
-            return error
-
-    def _ask(self, asked: _Request[Output], prompt: Sequence[BaseMessage]) -> Operation[ModelReply[Output]]:
-        """Ask until an output can be used, telling the model what was wrong with the one before."""
-        messages = base = add_fields(prompt, asked.schema, asked.choices)
-        reply: ModelReply[Output] = ModelReply(MalformedOutput("nothing was asked"), calls=0)
-        for last in [False] * (asked.tries - 1) + [True]:
-            message = yield from self._call(asked, messages)
-            output, problem = asked.read(message)
-            reply = _add_message(reply, message, output, malformed=bool(problem))
-            if not problem or last:
+        choices, deadline = choices or {}, time.monotonic() + seconds
+        messages = base = add_fields(prompt, schema, choices)
+        forced = make_json_schema(schema, choices)
+        reply: ModelReply[Output] = ModelReply(None)
+        for _ in range(tries):
+            message = yield from self._call(forced, messages, deadline)
+            output = None
+            try:
+                output = read_output(message, schema, choices)
+                problem = check(output) if check else ""
+            except MalformedOutputError as error:
+                problem = f"{error}"
+            reply = _add_message(reply, message, output, problem)
+            if not problem:
                 break
             text = f"Your last output could not be used: {problem}\nOutput the JSON object again."
             messages = [*base, HumanMessage(text)]
         return reply
 
-    def _call(self, asked: _Request[Any], messages: list[BaseMessage]) -> Operation[AIMessage]:
-        """Call the model, with structured output as long as its server takes that."""
-        if not self._in_words:
-            try:
-                structured = self._structure(asked)
-            except NotImplementedError:
-                self._in_words = True
-            else:
-                try:
-                    return (yield from self._call_until_ready(asked, structured, messages))
-                except PromptTooLongError:
-                    raise
-                except AgentError as error:
-                    if get_status(error.__cause__) not in _REFUSED or _names_unknown_model(error):
-                        raise
-                    refusal = error
-                try:
-                    message = yield from self._call_until_ready(asked, self._model, messages)
-                except AgentError:
-                    # Of two errors, the first says more: the second repeats what is wrong with the request.
-                    raise refusal from refusal.__cause__
-                self._in_words = True
-                return message
-        return (yield from self._call_until_ready(asked, self._model, messages))
+    def request_all(
+        self,
+        schema: type[Output],
+        prompts: Sequence[Sequence[BaseMessage]],
+        *,
+        choices: Choices | None = None,
+        max_concurrency: int = MOST_CONCURRENT,
+    ) -> Operation[list[ModelReply[Output]]]:
+        """Ask for an output for each prompt, as :meth:`request` does, at most so many of them at once."""
 
-    def _structure(self, asked: _Request[Any]) -> Runnable[LanguageModelInput, Any]:
-        """Return the model bound to a schema, without the parser that would lose its message."""
-        schema = make_json_schema(asked.schema, asked.choices)
+        def ask(prompt: Sequence[BaseMessage]) -> Operation[ModelReply[Output]]:
+            try:
+                return (yield from self.request(schema, prompt, choices=choices))
+            except Exception as error:  # noqa: BLE001 - returned
+                return ModelReply(None, f"{error}", error)
+
+        asking = [partial(ask, prompt) for prompt in prompts]
+        batch: Call[list[ModelReply[Output]]] = Call(_run_all, _arun_all, (asking, max_concurrency))
+        return (yield from request(batch))
+
+    def _call(
+        self, schema: dict[str, Any], messages: list[BaseMessage], deadline: float
+    ) -> Operation[AIMessage]:
+        """Call the model, with structured output as long as its server takes that."""
+        structured = self._structure(schema)
+        if structured is None:
+            return (yield from self._call_until_ready(self._model, messages, deadline))
+        try:
+            return (yield from self._call_until_ready(structured, messages, deadline))
+        except PromptTooLongError:
+            raise
+        except AgentError as error:
+            status = get_status(error.__cause__)
+            unknown = status == 404 and _UNKNOWN_MODEL.search(f"{error.__cause__}")
+            if status not in _REFUSED or unknown:
+                raise
+            refusal = error
+        try:
+            message = yield from self._call_until_ready(self._model, messages, deadline)
+        except AgentError:
+            # Of two errors, the first says more: the second repeats what is wrong with the request.
+            raise refusal from refusal.__cause__
+        self._in_words = True
+        return message
+
+    def _structure(self, schema: dict[str, Any]) -> Runnable[LanguageModelInput, Any] | None:
+        """Return the model bound to a schema, without the parser that would lose its message.
+
+        None where it has no structured output, or is not to use it.
+        """
+        if self._in_words:
+            return None
         options = {} if self._method is None else {"method": self._method}
-        structured = self._model.with_structured_output(schema, **options)
+        try:
+            structured = self._model.with_structured_output(schema, **options)
+        except NotImplementedError:
+            return None
         return structured.first if isinstance(structured, RunnableSequence) else structured
 
     def _call_until_ready(
-        self, asked: _Request[Any], model: Runnable[LanguageModelInput, Any], messages: list[BaseMessage]
+        self, model: Runnable[LanguageModelInput, Any], messages: list[BaseMessage], deadline: float
     ) -> Operation[AIMessage]:
         """Call the model, and wait while its server has no time."""
-        for number in count():
-            left = asked.deadline - time.monotonic()
+        waits = iter(WAITS)
+        while True:
+            left = deadline - time.monotonic()
             try:
                 reply = yield from request(limit_time(left, Call(model.invoke, model.ainvoke, (messages,))))
+                return reply if isinstance(reply, AIMessage) else AIMessage(str(reply))
             except (CallTimeoutError, LinkStoreError):
                 raise
             except Exception as error:
                 if (completion := getattr(error, "completion", None)) is not None:
                     return _read_completion(completion)
-                if get_status(error) in _BUSY and number < len(WAITS):
-                    pause = min(LONGEST_WAIT, _read_wait(error) or WAITS[number])
-                    yield from request(limit_time(left, Call(time.sleep, asyncio.sleep, (pause,))))
-                    continue
-                raise _explain(error, self._model) from error
-            return reply if isinstance(reply, AIMessage) else AIMessage(str(reply))
-        raise AssertionError("the loop ends by a return or an error")
-
-
-@dataclass(frozen=True, slots=True)
-class _Request(Generic[Output]):
-    """What a model is asked for, how often, and until when."""
-
-    schema: type[Output]
-    choices: Choices
-    check: Callable[[Output], str] | None
-    tries: int
-    deadline: float
-
-    def read(self, message: AIMessage) -> tuple[Output | MalformedOutput, str]:
-        """Return the output of a message, and what is wrong with it."""
-        try:
-            output = read_output(message, self.schema, self.choices)
-        except MalformedOutputError as error:
-            return MalformedOutput(f"{error}"[: 2 * QUOTED_CHARACTERS]), f"{error}"
-        return output, self.check(output) if self.check is not None else ""
+                usual = next(waits, None) if get_status(error) in _BUSY else None
+                if usual is None:
+                    raise _explain(error, self._model) from error
+                pause = min(LONGEST_WAIT, _read_wait(error) or usual)
+                yield from request(limit_time(left, Call(time.sleep, asyncio.sleep, (pause,))))
 
 
 def _run_all(makers: Sequence[Callable[[], Operation[T]]], most: int) -> list[T]:
@@ -313,25 +299,21 @@ async def _arun_all(makers: Sequence[Callable[[], Operation[T]]], most: int) -> 
 
 
 def _add_message(
-    reply: ModelReply[Output], message: AIMessage, output: Output | MalformedOutput, *, malformed: bool
+    reply: ModelReply[Output], message: AIMessage, output: Output | None, problem: str
 ) -> ModelReply[Output]:
     """Return a reply with one more message."""
     usage: Any = message.usage_metadata or {}
     sent, received = usage.get("input_tokens"), usage.get("output_tokens")
-    return replace(
-        reply,
-        output=output,
-        text=_format_message(message),
+    called = [str(call["args"]) for call in (*message.tool_calls, *message.invalid_tool_calls)]
+    return ModelReply(
+        output,
+        problem[: 2 * QUOTED_CHARACTERS],
+        text="\n".join([str(message.text), *called]).strip(),
         prompt_tokens=reply.prompt_tokens if sent is None else sent + (reply.prompt_tokens or 0),
         output_tokens=reply.output_tokens if received is None else received + (reply.output_tokens or 0),
         calls=reply.calls + 1,
-        malformed=reply.malformed + malformed,
+        malformed=reply.malformed + bool(problem),
     )
-
-
-def _format_message(message: AIMessage) -> str:
-    calls = [str(call["args"]) for call in (*message.tool_calls, *message.invalid_tool_calls)]
-    return "\n".join([str(message.text), *calls]).strip()
 
 
 def _read_completion(completion: Any) -> AIMessage:
@@ -362,10 +344,6 @@ def _read_wait(error: Exception) -> float | None:
         except (KeyError, ValueError):  # none, or a date
             continue
     return None
-
-
-def _names_unknown_model(error: Exception) -> bool:
-    return get_status(error.__cause__) == 404 and _UNKNOWN_MODEL.search(f"{error.__cause__}") is not None
 
 
 def _explain(error: Exception, model: BaseChatModel) -> AgentError:

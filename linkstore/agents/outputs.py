@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, Final, TypeVar
@@ -98,12 +98,7 @@ def _list_fields(schema: Mapping[str, Any], indent: str) -> Iterator[str]:
 def make_json_schema(schema: type[BaseModel], choices: Choices) -> dict[str, Any]:
     """Return the JSON schema to force upon a model: all fields required, without references and defaults."""
     title = {"title": schema.__name__, "description": " ".join((schema.__doc__ or "").split())}
-    return title | _force_object(_read_schema(schema), choices)
-
-
-def _read_schema(schema: type[BaseModel]) -> dict[str, Any]:
-    """Return pydantic's JSON schema of a model, with what it refers to in its place."""
-    return dereference_refs(schema.model_json_schema())
+    return title | _force_object(dereference_refs(schema.model_json_schema()), choices)
 
 
 def _force_object(schema: Mapping[str, Any], choices: Choices) -> dict[str, Any]:
@@ -153,7 +148,7 @@ def read_output(message: AIMessage, schema: type[Output], choices: Choices) -> O
         cut = cut or not whole
         if value is None:
             raise MalformedOutputError(f"expected a JSON object, got {text.strip()[:QUOTED_CHARACTERS]!r}")
-    made = _coerce(value, "", _read_schema(schema), choices)
+    made = _coerce(value, "", dereference_refs(schema.model_json_schema()), choices)
     if cut:
         made = _drop_unfinished(made, schema)
         lists = (value for value in made.values() if isinstance(value, list))
@@ -175,18 +170,13 @@ def _find_object(text: str, schema: type[BaseModel]) -> tuple[dict[str, Any] | N
         (parse_partial_json, False),
     ):
         for start in starts:
-            if isinstance(value := _try_to_read(read, text[start:]), dict):
-                inner = [nested for nested in value.values() if isinstance(nested, dict)]
+            with suppress(ValueError, RecursionError):
+                value = read(text[start:])
+                inner = value.values() if isinstance(value, dict) else ()
                 for candidate in (value, *inner):
-                    if schema.model_fields.keys() & candidate.keys():
+                    if isinstance(candidate, dict) and schema.model_fields.keys() & candidate.keys():
                         return candidate, whole
     return None, False
-
-
-def _try_to_read(read: Callable[[str], Any], text: str) -> Any:
-    with suppress(ValueError, RecursionError):
-        return read(text)
-    return None
 
 
 def _coerce(value: Any, name: str, schema: Mapping[str, Any], choices: Choices) -> Any:
@@ -218,12 +208,9 @@ def _drop_unfinished(made: dict[str, Any], schema: type[BaseModel]) -> dict[str,
         schema.model_validate(made)
     except ValidationError as error:
         broken = {problem["loc"][:2] for problem in error.errors()}
-        made = {
-            name: [item for at, item in enumerate(value) if (name, at) not in broken]
-            if isinstance(value, list)
-            else value
-            for name, value in made.items()
-        }
+        for name, value in made.items():
+            if isinstance(value, list):
+                made[name] = [item for at, item in enumerate(value) if (name, at) not in broken]
     return made
 
 

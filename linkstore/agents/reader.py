@@ -56,11 +56,7 @@ class GraphReader(Runnable[str | Answer, Answer]):
     ) -> Answer:
         """Answer a question: see :meth:`invoke`."""
         state = _begin(input, kwargs)
-
-        async def read(_: str | Answer) -> Answer:
-            return await arun(self._read(state))
-
-        return await self._acall_with_config(read, input, config)
+        return await self._acall_with_config(lambda _: arun(self._read(state)), input, config)
 
     def stream(
         self, input: str | Answer, config: RunnableConfig | None = None, **kwargs: Any

@@ -38,11 +38,11 @@ from linkstore.agents.answers import (
     ReadingCandidate,
     ReadingStatement,
 )
-from linkstore.agents.facts import CHUNK_KEY, find_missing_name, read_place
+from linkstore.agents.facts import CHUNK_KEY, find_missing_name, join_text, read_place
 from linkstore.agents.model_calls import (
     TRIES,
     CallTimeoutError,
-    MalformedOutput,
+    ModelReply,
     OutputModel,
     PromptTooLongError,
 )
@@ -224,7 +224,7 @@ class ReadingStep:
         while True:
             reading = self._select_batch(reading)
             shown = [(self.number(document.id or ""), document, self._cut(document)) for document in reading]
-            texts = {document.id or "": _join_text(document) for document in [*before, *reading]}
+            texts = {document.id or "": join_text(document) for document in [*before, *reading]}
             messages = prompts.make_prompt(
                 state, prompts.format_passages(shown), lines, self.sources.instructions
             )
@@ -240,18 +240,17 @@ class ReadingStep:
                 break
         if reply is None:
             self.conclude(f"the budget of {state['stopped']} was used up")
-        elif isinstance(reply, MalformedOutput):
+        elif reply.output is None:
             if not state["findings"]:
                 raise AgentError(f"the model's output was malformed: {reply.problem}")
             self.conclude("the model's output was malformed")
         else:
-            for document in reading:
-                self._mark_as_read(document)
-            self._take_up(reply, texts, [document.id or "" for document in reading])
+            self._mark_as_read(reading)
+            self._take_up(reply.output, texts, [document.id or "" for document in reading])
 
     def _ask(
         self, messages: Sequence[BaseMessage], choices: Mapping[str, Sequence[str]], texts: Mapping[str, str]
-    ) -> Operation[CitedReply | MalformedOutput | None]:
+    ) -> Operation[ModelReply[CitedReply] | None]:
         """Return what the model says, or None if the budget is used up before.
 
         Raises:
@@ -262,28 +261,25 @@ class ReadingStep:
         state["stopped"] = self._find_limit(asked)
         if not state["stopped"]:
             _LOG.info("waits for the model")
-            seconds = math.inf if sources.budget.seconds is None else sources.budget.seconds - self.seconds()
             try:
-                [reply] = yield from sources.model.request(
+                reply = yield from sources.model.request(
                     CitedReply,
-                    [messages],
+                    messages,
                     choices=choices,
                     check=partial(self._find_problem, texts),
                     tries=1 if self._find_limit([*asked, *asked], calls=TRIES) else TRIES,
-                    seconds=seconds,
+                    seconds=(sources.budget.seconds or math.inf) - self.seconds(),
                 )
             except CallTimeoutError:
                 state["steps"] += 1
                 state["prompt_tokens"] += sources.count_tokens(asked)
                 state["stopped"] = "seconds"
             else:
-                if isinstance(reply, Exception):
-                    raise reply
                 state["steps"] += reply.calls
                 state["prompt_tokens"] += reply.prompt_tokens or reply.calls * sources.count_tokens(asked)
                 state["output_tokens"] += reply.output_tokens or sum(sources.counter.count([reply.text]))
                 state["malformed"] += reply.malformed
-                return reply.output
+                return reply
         if not state["read"]:
             raise AgentError(
                 f"the budget of {state['stopped']} was used up before anything was read; allow more"
@@ -295,7 +291,7 @@ class ReadingStep:
         state, budget = self.state, self.sources.budget
         if state["steps"] + calls > budget.steps:
             return "steps"
-        if budget.seconds is not None and self.seconds() >= budget.seconds:
+        if self.seconds() >= (budget.seconds or math.inf):
             return "seconds"
         spent = state["prompt_tokens"] + state["output_tokens"]
         if budget.tokens is not None and spent + self.sources.count_tokens(messages) > budget.tokens:
@@ -305,7 +301,9 @@ class ReadingStep:
     def _take_up(self, reply: CitedReply, texts: Mapping[str, str], read: Sequence[str]) -> None:
         """Take up a reply: end, or record its statements and go on."""
         state = self.state
-        kept = self._keep_statements(reply.statements, texts)
+        cited = [(_strip_numbers(own.text), self._cite(own, texts)[0]) for own in reply.statements]
+        kept = [ReadingStatement(text=text, chunks=ids) for text, ids in cited if ids]
+        state["refused"] += len(cited) - len(kept)
         whole = reply.answered and len(kept) == len(reply.statements)
         activity = f"read {', '.join(map(repr, read))}" if read else "began"
         if reply.answered and (kept or (whole and state["findings"])):
@@ -313,7 +311,7 @@ class ReadingStep:
             self.conclude(activity, ANSWERED if whole else PARTLY)
             return
         state["findings"] += [statement for statement in kept if statement not in state["findings"]]
-        wanted = self._find_numbered("chunks", reply.read)
+        wanted = self._find_numbered(reply.read)
         state["wanted"] = [id for id in wanted if id in state["candidates"]]
         searched = {query.casefold() for query in state["searched"]}
         queries = {query.casefold(): query for text in reply.search if (query := " ".join(text.split()))}
@@ -333,19 +331,6 @@ class ReadingStep:
         cited = dict.fromkeys(id for statement in state["statements"] for id in statement["chunks"])
         self._record(state["outcome"], list(cited), activity)
 
-    def _keep_statements(
-        self, statements: Sequence[CitedStatement], texts: Mapping[str, str]
-    ) -> list[ReadingStatement]:
-        """Return the supported statements with the chunks that they cite, and count the others."""
-        kept: list[ReadingStatement] = []
-        for statement in statements:
-            ids, _ = self._cite(statement, texts)
-            self._find_numbered("citations", statement.passages)
-            if ids:
-                kept.append(ReadingStatement(text=_strip_numbers(statement.text), chunks=ids))
-        self._refuse("statements", len(statements) - len(kept))
-        return kept
-
     def _find_problem(self, texts: Mapping[str, str], reply: CitedReply) -> str:
         """Return the problem of the first unsupported statement, an empty string without one."""
         return next(filter(None, (self._cite(statement, texts)[1] for statement in reply.statements)), "")
@@ -362,7 +347,7 @@ class ReadingStep:
             return [], "a statement is empty, or repeats the question"
         all_texts = fold("\n".join(texts.values()))
         asked = " ".join(word for word in question.split() if fold(word.strip("?.,!")) in all_texts)
-        cited = [id for id in self._find_numbered("", statement.passages) if id in texts]
+        cited = [id for id in self._find_numbered(statement.passages) if id in texts]
         if not cited:
             return [], "a statement names no passage that was read"
         problem = ""
@@ -380,12 +365,11 @@ class ReadingStep:
             shown.append(id)
         return shown.index(id) + 1
 
-    def _find_numbered(self, sort: str, wanted: Iterable[str]) -> list[str]:
-        """Return the passages with these numbers, each once, and count others if they have a sort."""
+    def _find_numbered(self, wanted: Iterable[str]) -> list[str]:
+        """Return the passages with these numbers, each once, without invented numbers."""
         ids = {str(number): id for number, id in enumerate(self.state["shown"], 1)}
-        chosen = [ids.get(_NUMBER.sub("", text).lstrip("0")) for text in wanted]
-        self._refuse(sort, chosen.count(None))
-        return list(dict.fromkeys(id for id in chosen if id is not None))
+        numbers = (_NUMBER.sub("", text).lstrip("0") for text in wanted)
+        return list(dict.fromkeys(ids[number] for number in numbers if number in ids))
 
     def _look_up_links(self, passages: Sequence[Document]) -> Operation[list[str]]:
         """Add what is linked with passages to the candidates, and return some of it to show.
@@ -447,12 +431,13 @@ class ReadingStep:
         parts = [text[at : at + room] for at in range(0, len(text), room)]
         return max(parts, key=lambda part: len(words.intersection(tokenize(part))))
 
-    def _mark_as_read(self, document: Document) -> None:
-        id, url = document.id or "", document.metadata.get("url")
-        self.state["candidates"].pop(id, None)
-        self.state["read"].append(id)
-        title = ", ".join(read_place(document.metadata))
-        self.state["citable"][id] = ChunkSource(url=url if isinstance(url, str) else "", title=title)
+    def _mark_as_read(self, passages: Sequence[Document]) -> None:
+        for document in passages:
+            id, url = document.id or "", document.metadata.get("url")
+            self.state["candidates"].pop(id, None)
+            self.state["read"].append(id)
+            title = ", ".join(read_place(document.metadata))
+            self.state["citable"][id] = ChunkSource(url=url if isinstance(url, str) else "", title=title)
 
     def _add_candidates(self, passages: Iterable[tuple[str, str]], weight: float) -> list[str]:
         """Add passages that were not read to the candidates, best first, and return the ids of new ones.
@@ -472,10 +457,6 @@ class ReadingStep:
             candidates[id]["how"] = candidates[id]["how"] or how
         return new
 
-    def _refuse(self, sort: str, count: int) -> None:
-        if count and sort:
-            self.state["refused"][sort] = self.state["refused"].get(sort, 0) + count
-
     def _record(self, action: str, to: Sequence[str], activity: str) -> None:
         led = f"{activity}: {action} {', '.join(to)}".rstrip() if action else activity
         _LOG.info("%s", led)
@@ -485,8 +466,3 @@ class ReadingStep:
 def _strip_numbers(text: str) -> str:
     """Return a statement without the numbers of passages that some models repeat in it."""
     return _NUMBERS.sub("", text).strip()
-
-
-def _join_text(document: Document) -> str:
-    """Return the text of a passage with its title and heading."""
-    return "\n".join([*read_place(document.metadata), document.page_content])

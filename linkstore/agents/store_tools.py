@@ -54,8 +54,6 @@ NEXT_KINDS: Final = frozenset({"next", "next_turn"})
 PREVIOUS_KINDS: Final = frozenset({"previous"})
 """Kinds and labels of links between neighbouring sections and turns."""
 _BRACKETED: Final = re.compile(r"\[([^\[\]]+)\]")
-AdjacentIds = tuple[str | None, str | None]
-"""The ids of the documents before and after another."""
 Kinds = Annotated[
     list[str] | None,
     BeforeValidator(lambda given: _SEPARATORS.split(given) if isinstance(given, str) else given),
@@ -96,9 +94,9 @@ class GivenLink(BaseModel):
 
 
 def search(scope: ToolScope, question: str, result_type: str | None = None) -> Operation[ToolAnswer]:
-    """Search the knowledge store for a question.
+    """Search the texts of the knowledge store for a question.
 
-    ${subject}Use it rather than $read if you do not know what there is. Returns at most $results documents,
+    ${subject}Use it rather than $read if the question names no document. Returns at most $results documents,
     the best first, each with its id, its URL, a part of its text, and the links that lead to it; or says that
     nothing was found. Changes nothing.
 
@@ -197,9 +195,9 @@ def _advise_search(hits: Hits) -> list[str]:
 
 
 def read(scope: ToolScope, id: str | list[str], offset: int = 0) -> Operation[ToolAnswer]:
-    """Read the text of a document, or of up to $results at once.
+    """Read the whole text of a document that is named, or of up to $results at once.
 
-    Use it rather than $search, which shows parts only, before you quote a document. Returns at most $text
+    Use it rather than $search, which shows parts only, to open or quote documents. Returns at most $text
     characters in all, between tags, and the ids of the documents before and after it. Changes nothing.
 
     Args:
@@ -243,8 +241,8 @@ def _read_one(scope: ToolScope, name: str, offset: int, most: int) -> Operation[
     lines = [format_citation(document), frame_parts([("text", part)])]
     if end < len(text):
         lines.append(f"{len(text) - end:,} more characters; read on with offset={end}.")
-    lines += [f"Previous: [{escape_unprintable(previous)}]"] if previous else []
-    lines += [f"Next: [{escape_unprintable(following)}]"] if following else []
+    beside = {"Previous": previous, "Next": following}
+    lines += [f"{name}: [{escape_unprintable(other)}]" for name, other in beside.items() if other]
     data = {
         **identify_document(document),
         "text": part,
@@ -277,15 +275,15 @@ def find_documents(scope: ToolScope, ids: Sequence[str]) -> Operation[dict[str, 
     return {document.id: as_document(document) for document in stored}
 
 
-def _find_adjacent(scope: ToolScope, document: Document) -> Operation[AdjacentIds]:
+def _find_adjacent(scope: ToolScope, document: Document) -> Operation[tuple[str | None, str | None]]:
     """Return the documents before and after, as the page has them, or if it has no other, as links say.
 
     Chunks that a splitter made are pages of their own, which links join.
     """
     entries = yield from call_engine(scope.backend, scope.backend.pages(None, [get_page(document)]))
     id = document.id or ""
-    page = next((entry.ids for entry in entries if id in entry.ids), None)
-    if page is None or len(page) == 1:
+    page = next((entry.ids for entry in entries if id in entry.ids), ())
+    if len(page) < 2:
         near = yield from scope.answer(find_neighbours(id))
         if near is None:
             return None, None
@@ -366,10 +364,10 @@ def follow(
     kinds: Kinds = None,
     direction: Direction = "forward",
 ) -> Operation[ToolAnswer]:
-    """Go where the links of one document lead.
+    """List what a document links to, or which documents link to it.
 
-    Use it rather than $search if you know the document. Returns at most $results documents at the other ends,
-    each with id, URL and a part of its text. Changes nothing.
+    Use it rather than $search for a question about the links of a document that is named. Returns at most
+    $results documents at the other ends, each with id, URL and a part of its text. Changes nothing.
 
     Args:
         scope: Of the tools.
@@ -394,12 +392,11 @@ def follow(
     wanted = [correct_name(kind, own) for kind in kinds or () if kind not in mistaken]
     asked = Eager(kinds=wanted or None, direction=direction)
     yield from check_known_names(scope.backend, asked, SearchOptions(filter=scope.filter))
-    sides = (("backward", near.outgoing), ("forward", near.incoming))  # each with the direction that lacks it
     chosen = [
-        (neighbour, neighbours is near.outgoing)
-        for other, neighbours in sides
+        (neighbour, way == "forward")
+        for way, neighbours in (("forward", near.outgoing), ("backward", near.incoming))
         for neighbour in neighbours
-        if direction != other and (asked.followed is None or neighbour.link.kind in asked.followed)
+        if direction in (way, "both") and (asked.followed is None or neighbour.link.kind in asked.followed)
     ]
     ends = _find_ends(id, chosen)
     large = [neighbour for neighbour, _ in chosen if neighbour.more]
@@ -418,15 +415,12 @@ def follow(
         for end, triple in shown
         if end in documents
     ]
-    heading = (
-        f"{len(results)} of {format_count(len(ends), 'document')} that links of "
-        f"[{escape_unprintable(id)}] lead to:"
-    )
-    rest = len(ends) - len(results)
-    remarks = [f"{remark}." for remark in remarks]
-    remarks += [f"{rest:,} more documents are not shown; name kinds to see fewer."] if rest > 0 else []
-    remarks += [f"Not followed: {_describe_hub(neighbour)}." for neighbour in large]
-    return make_results_answer(heading, results, remarks, found=len(ends))
+    total = format_count(len(ends), "document")
+    heading = f"{len(results)} of {total} that links of [{escape_unprintable(id)}] lead to:"
+    if rest := len(ends) - len(results):
+        remarks.append(f"{rest:,} more documents are not shown; name kinds to see fewer")
+    remarks += [f"Not followed: {_describe_hub(neighbour)}" for neighbour in large]
+    return make_results_answer(heading, results, [f"{remark}." for remark in remarks], found=len(ends))
 
 
 def path(scope: ToolScope, start: str, end: str) -> Operation[ToolAnswer]:
@@ -466,10 +460,8 @@ def _explain_empty(id: str, chosen: Sequence[tuple[Neighbour, bool]], large: Seq
     if large:
         return "; ".join(map(_describe_hub, large))
     if chosen:
-        return (
-            f"document {id!r} has {format_count(len(chosen), 'link')} of this sort, to "
-            "no document in the store"
-        )
+        links = format_count(len(chosen), "link")
+        return f"document {id!r} has {links} of this sort, to no document in the store"
     return f"document {id!r} has no links of this sort"
 
 
@@ -483,12 +475,10 @@ def _advise_links(near: Neighbours) -> list[str]:
     return advice or ["it has no links to other documents; search for something else"]
 
 
-def _describe_hub(one: Neighbour) -> str:
-    return escape_unprintable(
-        f"the link {one.link.kind} {one.link.tag} leads to more than "
-        f"{MAX_SHOWN_MEMBERS:,} documents; search among them"
-        " by a question instead"
-    )
+def _describe_hub(neighbour: Neighbour) -> str:
+    named = escape_unprintable(f"{neighbour.link.kind} {neighbour.link.tag}")
+    more = f"leads to more than {MAX_SHOWN_MEMBERS:,} documents; search among them by a question instead"
+    return f"the link {named} {more}"
 
 
 def schema(scope: ToolScope) -> Operation[ToolAnswer]:
@@ -512,13 +502,10 @@ def schema(scope: ToolScope) -> Operation[ToolAnswer]:
         "fields": fields[:MOST_NAMED],
         "max_hops": scope.ceiling,
     }
-    return ToolAnswer(
-        text="\n".join([*lines, f"match follows at most {format_count(scope.ceiling, 'link')} in a row."]),
-        data=data,
-    )
+    lines.append(f"match follows at most {format_count(scope.ceiling, 'link')} in a row.")
+    return ToolAnswer(text="\n".join(lines), data=data)
 
 
-def _list_names(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - MOST_NAMED:,} more" if len(listed) > MOST_NAMED else ""
-    return escape_unprintable(", ".join(listed[:MOST_NAMED]) or "none") + more
+def _list_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return escape_unprintable(", ".join(names[:MOST_NAMED]) or "none") + more

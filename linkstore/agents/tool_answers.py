@@ -74,8 +74,7 @@ class ToolResult:
             "snippet": self.snippet,
             "similarity": self.similarity,
             "chains": [
-                {"text": str(chain), "triples": [triple.to_dict() for triple in chain]}
-                for chain in self.chains
+                {"text": f"{chain}", "triples": [own.to_dict() for own in chain]} for chain in self.chains
             ],
         }
 
@@ -91,12 +90,9 @@ def correct_name(name: str, known: Iterable[str]) -> str:
 
 def format_citation(document: Document) -> str:
     """Format a document by its id, headings and URL, on one line."""
-    parts = [f"[{escape_unprintable(document.id or '')}]"]
-    if headings := join_headings(document):
-        parts.append(escape_unprintable(headings))
-    if url := get_url(document):
-        parts.append(f"<{escape_unprintable(url)}>")
-    return " ".join(parts)
+    url = get_url(document)
+    parts = f"[{document.id or ''}]", join_headings(document), f"<{url}>" if url else ""
+    return escape_unprintable(" ".join(filter(None, parts)))
 
 
 def identify_document(document: Document) -> dict[str, Any]:
@@ -104,14 +100,13 @@ def identify_document(document: Document) -> dict[str, Any]:
     return {"id": document.id, "title": join_headings(document), "url": get_url(document)}
 
 
-def make_empty_answer(reason: str, remedies: Sequence[str]) -> ToolAnswer:
-    """Make an empty answer: why, and what could find more."""
+def make_empty_answer(reason: str, remedies: Sequence[str], **more: Any) -> ToolAnswer:
+    """Make an empty answer: why, what could find more, and further data."""
     lines = [f"No results: {escape_unprintable(reason)}."]
     if remedies:
         lines += ["To find more:", *(f"- {escape_unprintable(remedy)}" for remedy in remedies)]
-    return ToolAnswer(
-        text="\n".join(lines), data={"results": [], "reason": reason, "to_find_more": list(remedies)}
-    )
+    data = {"results": [], "reason": reason, "to_find_more": list(remedies), **more}
+    return ToolAnswer(text="\n".join(lines), data=data)
 
 
 def make_results_answer(
@@ -125,13 +120,9 @@ def make_results_answer(
         remarks: Lines below them.
         more: Further data.
     """
-    lines = [
-        heading,
-        *(line for rank, result in enumerate(results, 1) for line in result.lines(rank)),
-        *remarks,
-    ]
+    shown = (line for rank, result in enumerate(results, 1) for line in result.lines(rank))
     data = {"results": [result.to_dict() for result in results], "remarks": list(remarks), **more}
-    return ToolAnswer(text="\n".join(lines), data=data)
+    return ToolAnswer(text="\n".join([heading, *shown, *remarks]), data=data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,8 +45,6 @@ from linkstore.errors import (
 )
 from linkstore.store.linkstore import LinkStore
 
-ToolOutput = tuple[str, Mapping[str, Any]]
-
 
 def graph_tools(
     store: LinkStore,
@@ -167,15 +165,11 @@ def make_tools(
         "subject": f"Its subject: {about.strip().rstrip('.')}. " if about.strip() else "",
         "store": described[:MAX_DESCRIBED],
     }
-    changes: dict[str, dict[str, tuple[Any, Any] | None]] = {
-        "search": {"result_type": None},
-    }
-    if schema is not None:
-        types = WithJsonSchema({"type": "string", "enum": sorted(schema.types)})
-        changes["search"] = {"result_type": (Annotated[str | None, types], None)}
+    types = WithJsonSchema({"type": "string", "enum": sorted(schema.types if schema else ())})
+    changed = {"result_type": (Annotated[str | None, types], None) if schema else None}
     for name, operation in _READING.items():
         if name in chosen:
-            yield make_tool(operation, scope, words, changes.get(name), prefix=prefix)
+            yield make_tool(operation, scope, words, changed, prefix=prefix)
 
 
 def make_writing_tools(scope: ToolScope) -> Iterator[BaseTool]:
@@ -206,7 +200,7 @@ def make_tool(
     """
 
     # LangChain passes a plain string, as in tool.invoke("tower"), as a positional argument.
-    def answer(*first: str, **arguments: Any) -> Operation[ToolOutput]:
+    def answer(*first: str, **arguments: Any) -> Operation[tuple[str, Mapping[str, Any]]]:
         try:
             made = yield from operation(scope, *first, **arguments)
         except LinkStoreError as error:

@@ -3,13 +3,13 @@
 Extraction has two stages. A model reads each text and proposes typed names and relations between them. Then
 each proposal is compared with the text and the schema: what is not in the text, has no known type, or joins
 types that no relation joins is reported, and becomes no document. Spellings of a name become one node. Names
-that are alike, as "MV Aurora" and "Aurora" are, stay two nodes until the caller says that they are one.
+that are alike, as "MV Aurora" and "Aurora" are, stay two nodes until one is declared an alias of the other.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +17,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.model_calls import MOST_CONCURRENT, MalformedOutput, OutputModel
+from linkstore.agents.model_calls import MOST_CONCURRENT, OutputModel
 from linkstore.context.compiled import frame_parts
 from linkstore.core.calls import Operation, arun, run, split_batches
 from linkstore.core.text import fold, split_sentences, tokenize
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from linkstore.store.schema import Schema
 
-NAME_KIND: Final = "name"
 MOST_PROPOSED: Final = 20
 """Nodes, and relations, of one text."""
 _TEXTS_AT_ONCE: Final = 32
@@ -99,15 +98,11 @@ class PossibleDuplicate:
     Args:
         first: The id of the node that was named first.
         second: The id of the other one.
-        names: The names of the first.
-        other_names: Those of the second.
         grade: How a name of one is like one of the other, in words.
     """
 
     first: str
     second: str
-    names: tuple[str, ...]
-    other_names: tuple[str, ...]
     grade: str
 
     def __str__(self) -> str:
@@ -121,7 +116,7 @@ class ExtractedGraph:
     Args:
         documents: A document for each node, ready to be added to a store with the schema.
         rejections: The proposals that were not taken over.
-        duplicates: Nodes that may be the same, as ``is_same`` was not asked.
+        duplicates: Nodes that may be the same; ``aliases`` make one of those that are.
     """
 
     documents: tuple[Document, ...]
@@ -154,8 +149,6 @@ class TypedGraphExtractor:
         model: A chat model.
         schema: A :class:`linkstore.store.Schema`.
         aliases: Other names by the name that they stand for, for all texts: ``{"Compound Alpha": ["CA-1"]}``.
-        is_same: Says of nodes with names that are alike whether they are one thing, and become one node.
-            Default None: they stay apart, and are reported.
         instructions: Further instructions for the model.
         max_concurrency: How many calls may be under way at once; default 8.
 
@@ -169,15 +162,13 @@ class TypedGraphExtractor:
         schema: Schema,
         *,
         aliases: Mapping[str, Iterable[str]] | None = None,
-        is_same: Callable[[PossibleDuplicate], bool] | None = None,
         instructions: str = "",
         max_concurrency: int = MOST_CONCURRENT,
     ) -> None:
         self._model, self._max_concurrency = OutputModel(model), max_concurrency
         self._choices: dict[str, Sequence[str]] = {"type": sorted(schema.types), "kind": sorted(schema.kinds)}
         self._schema = schema
-        self._names = NameNormalizer([NAME_KIND], aliases)
-        self._is_same = is_same
+        self._names = NameNormalizer((), aliases)
         self._instructions = "\n\n".join(
             filter(None, (_INSTRUCTIONS.format(schema=schema.describe()), instructions))
         )
@@ -202,27 +193,23 @@ class TypedGraphExtractor:
         for batch in split_batches(zip(sources, documents, strict=True), _TEXTS_AT_ONCE):
             texts = [frame_parts([("text", document.page_content)]) for _, document in batch]
             prompts = [[SystemMessage(self._instructions), HumanMessage(text)] for text in texts]
-            replies = yield from self._model.request(
+            replies = yield from self._model.request_all(
                 ProposedGraph, prompts, choices=self._choices, max_concurrency=self._max_concurrency
             )
+            errors += [reply.error for reply in replies if reply.error]
             for (source, document), reply in zip(batch, replies, strict=True):
-                if isinstance(reply, Exception):
-                    errors.append(reply)
-                    reason = f"{reply}"
-                elif isinstance(reply.output, MalformedOutput):
-                    reason = reply.output.problem
-                else:
+                if reply.output is not None:
                     rejections += self._check(source, document.page_content, reply.output, nodes)
-                    continue
-                rejections.append(Rejection(source=source, proposal="the whole answer", reason=reason))
+                else:
+                    proposal = "the whole answer"
+                    rejections.append(Rejection(source=source, proposal=proposal, reason=reply.problem))
         if errors and len(errors) == len(documents):
             raise errors[0]
-        duplicates = tuple(_find_duplicates(nodes))
-        if self._is_same is not None:
-            _join_nodes(nodes, [(pair.first, pair.second) for pair in duplicates if self._is_same(pair)])
-            duplicates = ()
-        made = tuple(self._make_document(id, node) for id, node in nodes.items())
-        return ExtractedGraph(documents=made, rejections=tuple(rejections), duplicates=duplicates)
+        return ExtractedGraph(
+            documents=tuple(self._make_document(id, node) for id, node in nodes.items()),
+            rejections=tuple(rejections),
+            duplicates=tuple(_find_duplicates(nodes)),
+        )
 
     def _check(
         self, source: str, text: str, proposed: ProposedGraph, nodes: dict[str, _Node]
@@ -244,9 +231,11 @@ class TypedGraphExtractor:
             ids_by_name |= {self._names.name(spelling): id for spelling in spellings}
         for relation in proposed.relations:
             ends = [self._find_end(name, ids_by_name, nodes) for name in (relation.source, relation.target)]
-            if self._is_turned_round(relation.kind, [nodes[id].type for id in ends if id]):
+            types = [nodes[id].type for id in ends if id]
+            if not self._leads(relation.kind, types) and self._leads(relation.kind, types[::-1]):
                 ends.reverse()
-            if reason := self._find_relation_problem(relation, text, [nodes[id].type for id in ends if id]):
+                types.reverse()
+            if reason := self._find_relation_problem(relation, text, types):
                 proposal = f"{relation.source!r} —[{relation.kind}]→ {relation.target!r}"
                 yield Rejection(source=source, proposal=proposal, reason=reason)
                 continue
@@ -261,12 +250,9 @@ class TypedGraphExtractor:
             return of_type.pop() if len(of_type) == 1 else ""
         return ids.get(self._names.name(name), "") if name.strip() else ""
 
-    def _is_turned_round(self, kind: str, types: Sequence[str]) -> bool:
-        """Say whether a relation joins these types in the other direction alone."""
-        if len(types) < 2 or kind not in self._schema.kinds:
-            return False
-        start, end = types
-        return end not in self._schema.ends_of(start, kind) and start in self._schema.ends_of(end, kind)
+    def _leads(self, kind: str, types: Sequence[str]) -> bool:
+        """Say whether a relation leads from the first to the second of two types."""
+        return len(types) == 2 and types[1] in self._schema.ends_of(types[0], kind)
 
     def _find_node_problem(self, node: ProposedNode, text: str) -> str:
         if node.type not in self._schema.types:
@@ -275,21 +261,17 @@ class TypedGraphExtractor:
             normalize_name(node.name)
         except LinkError:
             return "it has no name"
-        if not _is_in(node.name, text):
-            return "the text does not have this name"
-        return ""
+        return "" if _is_in(node.name, text) else "the text does not have this name"
 
     def _find_relation_problem(self, relation: ProposedRelation, text: str, types: Sequence[str]) -> str:
         if relation.kind not in self._schema.kinds:
             return f"the schema has no such kind; its kinds are {', '.join(sorted(self._schema.kinds))}"
         if len(types) < 2:
             return "it joins names that are no nodes"
-        start, end = types
-        if end not in self._schema.ends_of(start, relation.kind):
-            return f"{relation.kind} does not lead from {start} to {end}"
-        if relation.quote and not _find_quote(relation.quote, text):
-            return "the text does not have the quoted words"
-        return ""
+        if not self._leads(relation.kind, types):
+            return f"{relation.kind} does not lead from {types[0]} to {types[1]}"
+        stated = not relation.quote or _find_quote(relation.quote, text)
+        return "" if stated else "the text does not have the quoted words"
 
     def _make_document(self, id: str, node: _Node) -> Document:
         metadata = {
@@ -309,34 +291,10 @@ def _find_duplicates(nodes: Mapping[str, _Node]) -> Iterator[PossibleDuplicate]:
     for at, (id, node) in enumerate(nodes.items()):
         keys = {(node.type, key) for spelling in node.spellings for key in list_keys(spelling)}
         for before in sorted(set().union(*(sharing[key] for key in keys))):
-            other = ids[before]
-            names, other_names = tuple(nodes[other].spellings), tuple(node.spellings)
-            if grade := compare_names(names, other_names):
-                yield PossibleDuplicate(
-                    first=other, second=id, names=names, other_names=other_names, grade=grade
-                )
+            if grade := compare_names(nodes[ids[before]].spellings, node.spellings):
+                yield PossibleDuplicate(first=ids[before], second=id, grade=grade)
         for key in keys:
             sharing[key].add(at)
-
-
-def _join_nodes(nodes: dict[str, _Node], pairs: Iterable[tuple[str, str]]) -> None:
-    """Make one node of each pair, and of pairs with one in common: the one named first."""
-    order = {id: at for at, id in enumerate(nodes)}
-    meant = {id: id for id in nodes}
-    for first, second in pairs:
-        kept, gone = sorted((meant[first], meant[second]), key=order.__getitem__)
-        meant = {id: kept if to == gone else to for id, to in meant.items()}
-    for id in [id for id in nodes if meant[id] != id]:
-        gone_node, kept_node = nodes.pop(id), nodes[meant[id]]
-        kept_node.spellings |= gone_node.spellings
-        kept_node.sentences |= gone_node.sentences
-        kept_node.sources |= gone_node.sources
-        kept_node.relations |= {**gone_node.relations, **kept_node.relations}
-    for id, node in nodes.items():
-        relations, node.relations = node.relations, {}
-        for (kind, end), data in relations.items():
-            if meant[end] != id or end == id:
-                node.relations.setdefault((kind, meant[end]), data)
 
 
 def _find_quote(quote: str, text: str) -> str:

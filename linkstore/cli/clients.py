@@ -89,25 +89,14 @@ class Client:
 _DESKTOP_FOLDERS: Final = {"darwin": "Library/Application Support/Claude", "win32": "AppData/Roaming/Claude"}
 _DESKTOP: Final = _DESKTOP_FOLDERS.get(sys.platform, ".config/Claude")
 CLIENTS: Final = (
-    Client(
-        name="claude-code",
-        title="Claude Code",
-        file=".mcp.json",
-        signs=("claude",),
-        typed=True,
-    ),
+    Client(name="claude-code", title="Claude Code", file=".mcp.json", signs=("claude",), typed=True),
     Client(
         name="claude-desktop",
         title="Claude Desktop",
         file=f"~/{_DESKTOP}/claude_desktop_config.json",
         signs=(_DESKTOP,),
     ),
-    Client(
-        name="cursor",
-        title="Cursor",
-        file="~/.cursor/mcp.json",
-        signs=("cursor", ".cursor"),
-    ),
+    Client(name="cursor", title="Cursor", file="~/.cursor/mcp.json", signs=("cursor", ".cursor")),
     Client(
         name="vscode",
         title="VS Code",
@@ -123,18 +112,9 @@ CLIENTS: Final = (
         signs=("windsurf", ".codeium/windsurf"),
     ),
     Client(
-        name="codex",
-        title="Codex",
-        file="~/.codex/config.toml",
-        signs=("codex", ".codex"),
-        key="mcp_servers",
+        name="codex", title="Codex", file="~/.codex/config.toml", signs=("codex", ".codex"), key="mcp_servers"
     ),
-    Client(
-        name="gemini",
-        title="Gemini CLI",
-        file="~/.gemini/settings.json",
-        signs=("gemini", ".gemini"),
-    ),
+    Client(name="gemini", title="Gemini CLI", file="~/.gemini/settings.json", signs=("gemini", ".gemini")),
 )
 
 

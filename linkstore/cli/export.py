@@ -115,18 +115,26 @@ def _open_output(output: Path | None) -> Iterator[BinaryIO]:
 def write_json_lines(store: CoreStore) -> Iterator[bytes]:
     """Yield a line for each document, as :class:`linkstore.ingest.JsonLinesSource` reads it.
 
-    ``"answers": false`` says that links lead to the document only by its ``links``.
+    The documents of an indexed page stand together, in their order, then those of no page. ``"answers":
+    false`` says that links lead to the document only by its ``links``. Memory holds the ids of all documents.
     """
-    for document in store.scan():
-        metadata = {key: value for key, value in document.metadata.items() if key != LINKS_KEY}
-        line = {
-            "id": document.id,
-            "text": document.page_content,
-            "links": [link.to_dict() for link in get_links(document)],
-            "metadata": metadata,
-            "answers": False,
-        }
-        yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+    pages = store.pages.ids(None, list(store.pages.digests()))
+    for page, ids in sorted(pages.items()):
+        yield from (_format_line(document, page) for document in store.get_by_ids(ids))
+    written = {id for ids in pages.values() for id in ids}
+    yield from (_format_line(document) for document in store.scan() if document.id not in written)
+
+
+def _format_line(document: Document, page: str | None = None) -> bytes:
+    line = {
+        "id": document.id,
+        "text": document.page_content,
+        "links": [link.to_dict() for link in get_links(document)],
+        "metadata": {key: value for key, value in document.metadata.items() if key != LINKS_KEY},
+        "answers": False,
+        **({"page": page} if page else {}),
+    }
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def write_graphml(store: CoreStore) -> Iterator[bytes]:
@@ -174,12 +182,7 @@ def _format_element(name: str, attributes: dict[str, str], fields: dict[str, str
     return f"    {tostring(element, encoding='unicode', short_empty_elements=False)}\n"
 
 
-def migrate(
-    source: str,
-    target: str,
-    embedding_name: str | None = None,
-    json: JsonOption = False,
-) -> None:
+def migrate(source: str, target: str, embedding_name: str | None = None, json: JsonOption = False) -> None:
     """Copy a store with its vectors and links.
 
     Nothing is embedded again. To continue an interrupted migration, run the same command again. Documents

@@ -191,10 +191,13 @@ def _tell_run(result: Summary | LinkStoreError) -> None:
     if isinstance(result, LinkStoreError):
         complain(f"linkstore: {result}")
         return
+    from linkstore.ingest.source import NAMES_OF_PARTS
+
+    skipped = sum(not name.endswith(NAMES_OF_PARTS) for name in result.skipped)
     pages, at = result.pages, datetime.now().astimezone().strftime("%H:%M:%S")
     inform(
         f"{at} {format_count(pages.total, 'page')}: {pages.added:,} added, {pages.updated:,} updated,"
-        f" {pages.removed:,} removed" + (f", {len(result.skipped):,} skipped" if result.skipped else "")
+        f" {pages.removed:,} removed" + (f", {skipped:,} skipped" if skipped else "")
     )
 
 

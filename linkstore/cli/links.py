@@ -45,8 +45,8 @@ DEFAULT_SUGGESTED: Final = 20
 _BROKEN_KIND: Final = "hyperlink"
 _MAX_LISTED_PAGES: Final = 10
 """Maximum number of pages listed if a name is ambiguous."""
-_UNENCODED: Final = ("/%#", "/:@!$&'()*+,;=~%#?")
-"""Characters that are not encoded in the paths of files and in other URLs."""
+_UNENCODED: Final = ("/%#", "/:@!$&'()*+,;=~%#?", "/")
+"""Characters that are not encoded in the paths of files, in other URLs, and in paths with such signs."""
 _INDEX_PAGES: Final = frozenset({"index", "readme"})
 _URL_SUFFIX: Final = re.compile(r"\.[a-z][a-z0-9]{0,8}\Z")
 
@@ -64,12 +64,14 @@ def find_documents(store: CoreStore, name: str, *, by_ending: bool = False) -> l
         UsageError: If the URLs of several pages end so.
         LinkStoreError: If there is no such document or page.
     """
-    from linkstore.core.urls import add_fragment, split_tag
+    from linkstore.core.urls import add_fragment
 
     documents = _look_up_documents(store, name)
     if not documents and by_ending:
-        page, fragment = split_tag(name)
-        pages = _find_pages_ending(store, page)
+        pages, fragment = _find_pages_ending(store, name), ""
+        if not pages:
+            page, _, fragment = name.rpartition("#")
+            pages = _find_pages_ending(store, page)
         if len(pages) > 1:
             listed = "".join(f"\n  {page}" for page in pages[:_MAX_LISTED_PAGES])
             rest = len(pages) - _MAX_LISTED_PAGES
@@ -88,13 +90,16 @@ def list_page_ids(store: CoreStore, name: str) -> list[str]:
     """Return the ids of a page's documents, or of those of a fragment: see :func:`find_documents`."""
     documents = find_documents(store, name, by_ending=True)
     page = get_indexed_page(documents[0])
-    whole = () if "#" in name else store.pages.ids(None, [page]).get(page, ())
+    is_part = unquote(name).count("#") > unquote(page).count("#")
+    whole = () if is_part else store.pages.ids(None, [page]).get(page, ())
     return list(whole) or [document.id or "" for document in documents]
 
 
 def list_spellings(name: str) -> list[str]:
     """Return a URL as it was typed, in its own letters, and percent-encoded."""
     encoded = [quote(name, safe=kept, errors="replace") for kept in _UNENCODED]
+    page, mark, fragment = name.rpartition("#")
+    encoded.append(f"{quote(page, errors='replace')}{mark}{fragment}")
     return list(dict.fromkeys((name, *map(make_readable, encoded), *encoded)))
 
 

@@ -167,11 +167,7 @@ def doctor(
         _verify(store, repair=repair, json=json)
         return
     with open_store(store) as opened_store:
-        options = {
-            "claims": "any" if trust_claims else None,
-            "encoding": encoding,
-            "max_bytes": max_bytes,
-        }
+        options = {"claims": "any" if trust_claims else None, "encoding": encoding, "max_bytes": max_bytes}
         sources = dict(_open_source(opened_store, text, options) for text in source or ())
         from linkstore.evaluate.checkup import NAME_KINDS, examine
 

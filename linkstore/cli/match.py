@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -13,6 +14,7 @@ from linkstore.cli.links import find_documents
 from linkstore.cli.output import inform, show, write_json
 from linkstore.cli.stores import open_core_store, parse_json_option
 from linkstore.core.display import format_count, get_title
+from linkstore.errors import LinkStoreError
 
 if TYPE_CHECKING:
     from linkstore.core.graph_answer import GraphAnswer, ShortestPaths
@@ -66,11 +68,12 @@ def match(
         if impact:
             _show_impact(opened_store, start or "", json=json)
         elif to is not None:
-            paths = opened_store.links.paths(start or "", to, k or DEFAULT_PATHS, filter=condition)
+            first, last = (_find_named(opened_store, name) for name in (start or "", to))
+            paths = opened_store.links.paths(first, last, k or DEFAULT_PATHS, filter=condition)
             _show_paths(paths, json=json)
         else:
             asked = _parse_query(query) or {
-                "branches": [{"start": start, "path": steps or []}],
+                "branches": [{"start": _find_named(opened_store, start or ""), "path": steps or []}],
                 "result_type": result_type,
                 "where": parse_json_option(where, "--where"),
                 "as_of": as_of,
@@ -81,6 +84,14 @@ def match(
             if asked.get("returns") == "count" and not json:
                 show(str(answer.total))
             _show_answer(answer, json=json)
+
+
+def _find_named(store: CoreStore, name: str) -> str:
+    """Return the id of the page whose file or URL is called so, if the store knows nothing by that name."""
+    if store.find(name).document is None:
+        with suppress(LinkStoreError):
+            return find_documents(store, name, by_ending=True)[0].id or name
+    return name
 
 
 def _parse_query(query: str | None) -> dict[str, Any] | None:

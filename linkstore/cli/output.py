@@ -38,15 +38,7 @@ MAX_SHOWN_SECTIONS: Final = 3
 _INDENT: Final = 3
 _UNBOUNDED: Final = 10_000
 """Columns of what is no terminal, where tables are not cut."""
-_PLAIN_SIGNS: Final = {
-    "─": "-",
-    "→": "->",
-    "←": "<-",
-    "·": "*",
-    "…": "...",
-    "“": '"',
-    "”": '"',
-}
+_PLAIN_SIGNS: Final = {"─": "-", "→": "->", "←": "<-", "·": "*", "…": "...", "“": '"', "”": '"'}
 """Replacements for our own signs on terminals that lack them."""
 _STYLED: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
 """Variables of the environment by which rich takes a stream that is no terminal for one."""

@@ -98,20 +98,9 @@ SOURCE_KINDS: Final = (
         "WebsiteSource",
         ("prefix", *_CRAWL, "encoding", "max_bytes"),
     ),
-    SourceKind(
-        "jsonl",
-        "a file of JSON lines",
-        _make_suffix_test(".jsonl", ".ndjson"),
-        "JsonLinesSource",
-    ),
+    SourceKind("jsonl", "a file of JSON lines", _make_suffix_test(".jsonl", ".ndjson"), "JsonLinesSource"),
     SourceKind("zim", "a ZIM file", _make_suffix_test(".zim"), "ZimSource"),
-    SourceKind(
-        "wiki",
-        "a MediaWiki XML dump",
-        _is_dump,
-        "WikiDumpSource",
-        ("prefix", "cite"),
-    ),
+    SourceKind("wiki", "a MediaWiki XML dump", _is_dump, "WikiDumpSource", ("prefix", "cite")),
     SourceKind("vault", "a vault of Markdown notes", _is_vault, "VaultSource"),
     SourceKind(
         "folder",

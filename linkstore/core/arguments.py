@@ -136,6 +136,17 @@ def require_within(low: float, high: float, /, **settings: float) -> None:
             raise StrategyError(f"{name} must be a number from {low} to {high}, not {quote_value(value)}")
 
 
+def require_positive(**settings: float) -> None:
+    """Raise unless every setting is a number above 0.
+
+    Raises:
+        StrategyError: If one is not. The message names it.
+    """
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise StrategyError(f"{name} must be a number above 0, not {quote_value(value)}")
+
+
 def require_model(method: str, model: object) -> None:
     """Raise unless the argument is a model of LangChain that has a method, and not the name of one.
 

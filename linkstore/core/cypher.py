@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.core.arguments import quote_value
@@ -28,7 +29,8 @@ NAME_PROPERTIES: Final = frozenset({"name", "title", "id"})
 """Properties that name a document instead of being compared with its metadata."""
 MAX_CHARACTERS: Final = 10_000
 _GRAMMAR: Final = r"""
-start: match+ "RETURN"i returned order? limit? ";"?
+start: query (("UNION"i "ALL"i?)? query)* [order] [limit] ";"?
+query: match+ "RETURN"i returned
 match: "MATCH"i _part ("," _part)* where?
 _part: (NAME "=")? chain
 chain: node (link node)*
@@ -57,7 +59,8 @@ operand: NAME "." word -> property
     | NAME -> variable
     | word "(" operand ")" -> function
     | value -> literal
-returned: ["DISTINCT"i] item ("," item)*
+returned: [distinct] item ("," item)*
+distinct: "DISTINCT"i
 item: expression ["AS"i word]
 expression: NAME -> variable
     | NAME "." word -> property
@@ -86,9 +89,11 @@ INT: /\d{1,9}/
 %ignore WS
 %ignore /\/\/[^\n]*/
 """
+MAX_ALTERNATIVES: Final = 8
+"""How many patterns OR, IN and UNION may give."""
 _READS: Final = (
     "of Cypher it takes MATCH, WHERE with patterns, NOT, AND, OR, =, <>, <, <=, >, >=, IN and IS NULL, RETURN"
-    " of one variable or its properties or count, ORDER BY, and LIMIT"
+    " of one variable or its properties or count, UNION, ORDER BY, and LIMIT"
 )
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _TURNED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -191,6 +196,7 @@ class CypherQuery:
         descending: Whether the largest come first.
         limit: The maximum number of results; None: not said.
         forgiven: Whether it was read forgivingly.
+        others: Patterns of which one may be there instead, by OR, IN or UNION.
     """
 
     pattern: Pattern
@@ -199,6 +205,13 @@ class CypherQuery:
     descending: bool = False
     limit: int | None = None
     forgiven: bool = False
+    others: tuple[Pattern, ...] = ()
+
+    @property
+    def parts(self) -> Iterator[Pattern]:
+        """All patterns, with those that must not be there."""
+        for pattern in (self.pattern, *self.others):
+            yield from pattern.parts
 
 
 def read_cypher(text: str, *, forgiving: bool = False) -> CypherQuery:
@@ -217,13 +230,53 @@ def read_cypher(text: str, *, forgiving: bool = False) -> CypherQuery:
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"a query may have {MAX_CHARACTERS:,} characters, not {len(text):,}")
     try:
-        return _Reading(forgiving).read(_make_parser().parse(text))
+        parts: list[Any] = _make_parser().parse(text).children
+        *queries, order, limit = parts
+        alternatives = list(islice(chain.from_iterable(map(_expand, queries)), MAX_ALTERNATIVES + 1))
+        if len(alternatives) > MAX_ALTERNATIVES:
+            raise QueryError(f"OR, IN and UNION may give at most {MAX_ALTERNATIVES} patterns")
+        first, *others = [_Reading(forgiving).read(query, order, limit) for query in alternatives]
     except RecursionError as error:
         raise QueryError("the conditions of the query are nested too deeply") from error
     except UnexpectedInput as error:
         rest = text[error.pos_in_stream :] if error.pos_in_stream is not None else ""
         at = f"at {quote_value(rest[:40])}" if rest.strip() else "at its end"
         raise QueryError(f"the query cannot be read {at}; {_READS}") from error
+    if any(other.returned != first.returned for other in others):
+        raise QueryError("all queries of a UNION return the same variable, such as RETURN x")
+    return replace(first, others=tuple(other.pattern for other in others))
+
+
+def _expand(tree: Tree[Any]) -> Iterator[Tree[Any]]:
+    """Yield a query for each choice in what no filter can say: names, patterns, or several variables."""
+    from lark import Tree
+
+    if tree.data == "among" and _is_about_names(tree):
+        operand, names = tree.children
+        for name in filter(None, names.children):
+            yield Tree("compared", [operand, "=", Tree("literal", [name])])
+    elif tree.data == "either" and (_is_about_names(tree) or _joins_nodes(tree)):
+        for child in tree.children:
+            yield from _expand(child)
+    elif tree.data in ("query", "match", "both"):
+        choices = [
+            list(islice(_expand(child), MAX_ALTERNATIVES + 1)) if isinstance(child, Tree) else [child]
+            for child in tree.children
+        ]
+        for children in product(*choices):
+            yield Tree(tree.data, list(children))
+    else:
+        yield tree
+
+
+def _is_about_names(tree: Tree[Any]) -> bool:
+    return any(_unquote(own.children[1]) in NAME_PROPERTIES for own in tree.find_data("property"))
+
+
+def _joins_nodes(tree: Tree[Any]) -> bool:
+    """Say whether a condition is about more than one node."""
+    variables = {str(own.children[0]) for own in tree.find_data("property")}
+    return len(variables) > 1 or any(own.data in ("exists", "variable") for own in tree.iter_subtrees())
 
 
 @cache
@@ -238,33 +291,31 @@ class _Reading:
 
     def __init__(self, forgiving: bool) -> None:
         self._forgiving = forgiving
+        self._grouped: set[str] = set()
+        """The variables whose names are returned as fields like others, since they are told apart by them."""
+        self._relationships: set[str] = set()
         self._unnamed = 0
         self._aliases: dict[str, Property] = {}
         self._different: list[tuple[str, str]] = []
         self._same: dict[str, str] = {}
 
-    def read(self, tree: Tree[Any]) -> CypherQuery:
+    def read(self, query: Tree[Any], order: Tree[Any] | None, limit: Tree[Any] | None) -> CypherQuery:
         pattern = Pattern()
-        order: Property | None = None
-        descending = False
-        returned: tuple[Property, ...] = ()
-        limit = None
-        for part in tree.children:
-            if part.data == "match":
-                for child in part.children:
-                    if isinstance(child, str):
-                        continue  # the name of a path
-                    if child.data == "chain":
-                        self._add_chain(pattern, child)
-                    else:
-                        self._add_condition(pattern, child)
-            elif part.data == "returned":
-                returned = tuple(self._read_item(pattern, item) for item in part.children if item)
-            elif part.data == "order":
-                order = self._read_order(pattern, part.children[0])
-                descending = str(part.children[1] or "").upper().startswith("DESC")
+        *matches, last = query.children
+        for child in chain.from_iterable(match.children for match in matches):
+            if isinstance(child, str):
+                continue  # the name of a path
+            if child.data == "chain":
+                self._add_chain(pattern, child)
             else:
-                limit = int(str(part.children[0]))
+                self._add_condition(pattern, child)
+        distinct, *items = last.children
+        if not self._forgiving:
+            counted = {str(count.children[0]) for item in items for count in item.find_data("count")}
+            self._grouped = counted if distinct is None else set(pattern.nodes)
+        returned = tuple(self._read_item(pattern, item) for item in items)
+        if distinct is not None and len(returned) > 1 and not self._forgiving:
+            raise QueryError("RETURN DISTINCT takes one variable or one property")
         for pair in self._different:
             nodes = {variable: self._get_node(pattern, variable) for variable in pair}
             first, second = map(self._resolve, pair)
@@ -278,9 +329,9 @@ class _Reading:
         return CypherQuery(
             pattern=pattern,
             returned=returned,
-            order=order,
-            descending=descending,
-            limit=limit,
+            order=None if order is None else self._read_order(pattern, order.children[0]),
+            descending=order is not None and str(order.children[1] or "").upper().startswith("DESC"),
+            limit=None if limit is None else int(str(limit.children[0])),
             forgiven=self._forgiving,
         )
 
@@ -355,8 +406,7 @@ class _Reading:
         self._unnamed += 1
         return str(self._unnamed)
 
-    @staticmethod
-    def _read_link(tree: Tree[Any], left: str, right: str) -> PatternLink:
+    def _read_link(self, tree: Tree[Any], left: str, right: str) -> PatternLink:
         kinds: tuple[str, ...] = ()
         repeat = (1, 1)
         for part in tree.children:
@@ -367,6 +417,8 @@ class _Reading:
                 least = int(str(low)) if low is not None else 1
                 most = MAX_REPEAT if dots or low is None else least
                 repeat = least, int(str(high)) if high is not None else most
+            elif getattr(part, "type", None) == "NAME":
+                self._relationships.add(str(part))
         marks = {str(getattr(part, "type", "")) for part in tree.children} & {"LEFT", "RIGHT"}
         if not kinds:
             raise QueryError("a relationship without a type: write one, such as -[:OWNED_BY]->, or -[:A|B]->")
@@ -446,6 +498,11 @@ class _Reading:
         unnamed = [own for own, node in pattern.nodes.items() if own.isdigit() and node.name is None]
         if self._forgiving and variable not in pattern.nodes and len(unnamed) == 1:
             self._same[variable] = variable = unnamed[0]
+        if variable in self._relationships:
+            raise QueryError(
+                f"{variable!r} is a relationship: the data of links cannot be compared or returned, only the"
+                " fields of documents; as_of gives the day on which links must be valid"
+            )
         if variable not in pattern.nodes:
             variables = ", ".join(name for name in pattern.nodes if not name.isdigit()) or "none"
             raise QueryError(f"there is no variable {variable!r} in MATCH; it has {variables}")
@@ -467,7 +524,8 @@ class _Reading:
             return Property(variable=variables[0], counted=True)
         self._get_node(pattern, str(first))
         key = _unquote(rest[0]) if rest else None
-        key = None if key in NAME_PROPERTIES else key
+        if key == "id" or (key in NAME_PROPERTIES and str(first) not in self._grouped):
+            key = None
         return Property(variable=self._resolve(str(first)), key=key, counted=tree.data == "count")
 
 
@@ -516,7 +574,9 @@ def _read_operand(tree: Tree[Any]) -> Property | None:
             raise QueryError(f"the function {name} is not taken; {_READS}")
         return inner
     if tree.data == "variable":
-        raise QueryError(f"{tree.children[0]} is a node; compare a property, such as {tree.children[0]}.name")
+        node = tree.children[0]
+        advice = f"compare a property, such as {node}.name; what is without a link is NOT (x)-[:KIND]->()"
+        raise QueryError(f"{node} is a node; {advice}")
     return None
 
 
@@ -562,10 +622,11 @@ def _make_filter(tree: Tree[Any], negated: bool, variables: set[str]) -> Filter:
             {"among": "NOT IN", "absent": "present", "present": "absent"}[operator] if negated else operator
         )
     else:
-        raise QueryError("OR may not join patterns; write two queries")
+        raise QueryError("OR below NOT may not join patterns; write two queries")
     if compared.key is None or compared.key in NAME_PROPERTIES:
-        raise QueryError(
-            f"a {compared.key or 'value'} cannot be part of OR or IN; write one query for each name"
-        )
+        advice = "write one query for each name"
+        if operator == "absent":
+            advice = "what is without a link is WHERE NOT (x)-[:KIND]->()"
+        raise QueryError(f"a {compared.key or 'value'} takes = or <> and a name; {advice}")
     variables.add(compared.variable)
     return _make_comparison(compared.key, operator, value)

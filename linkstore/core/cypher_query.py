@@ -28,6 +28,20 @@ def make_query(cypher: CypherQuery) -> GraphQuery:
     Raises:
         QueryError: If a query cannot say it.
     """
+    if cypher.others:
+        own, *others = (
+            make_query(replace(cypher, pattern=pattern, others=()))
+            for pattern in (cypher.pattern, *cypher.others)
+        )
+        types = {query.result_type for query in (own, *others)}
+        return replace(
+            own,
+            branches=tuple(_merge_query(query) for query in (own, *others)),
+            combine="any",
+            but_not=(),
+            where=None,
+            result_type=types.pop() if len(types) == 1 else None,
+        )
     root, returned = _find_root(cypher)
     pattern = cypher.pattern
     order, descending = _find_order(cypher, root)
@@ -93,7 +107,9 @@ def _find_order(cypher: CypherQuery, root: str) -> tuple[str | None, bool]:
                 counted = cypher.pattern.nodes[order.variable]
                 if counted.name is None and not counted.filters:
                     return f"{'>' if link.start == root else '<'}{'|'.join(link.kinds)}", descending
-        raise QueryError(f"ORDER BY count({order.variable}): only what one link joins to {root} is counted")
+        raise QueryError(
+            f"count({order.variable}): only what one link joins to {root}, without conditions, is counted"
+        )
     if order.variable != root:
         raise QueryError(f"ORDER BY {order.variable}: the results are {root}, so a property of it is needed")
     return order.key, descending
@@ -122,7 +138,9 @@ class _Tree:
             )
         self._reached.add(name)
         links = [link for link in self._pattern.links if link is not came and name in (link.start, link.end)]
-        if own:  # what is joined to the root without this document is followed from there, up to it
+        if (
+            own and name != self._root
+        ):  # what is joined to the root without this document is followed from there, up to it
             links = [link for link in links if not self._reaches_root(link, name)]
         return own + [self._follow(link, name) for link in links]
 
@@ -205,6 +223,16 @@ class _Tree:
                 node.type = node.type or self._pattern.nodes[name].type
                 unwanted.append(_merge(_Tree(pattern, name).branches or [Branch()]))
         return unwanted
+
+
+def _merge_query(query: GraphQuery) -> Branch:
+    """Make one branch that leads to the results of a query, and to no other documents."""
+    branch = _merge(query.branches)
+    if branch.path:  # its last step has the type and the filters of the results
+        return replace(branch, path=_narrow_end(branch.path, but_not=query.but_not))
+    if query.but_not:
+        raise QueryError("what OR or UNION joins needs a relationship where it has NOT")
+    return replace(branch, where=query.where)
 
 
 def _merge(branches: Sequence[Branch]) -> Branch:

@@ -45,7 +45,8 @@ class BundleCheck:
 
     def __init__(self) -> None:
         self._problems: dict[str, list[str]] = {}
-        """The problems of each page of a bundle; a page without any has an empty list."""
+        """The problems of each concept; one without any has an empty list."""
+        self._untyped: dict[str, str] = {}
         self._ends: dict[str, dt.date] = {}
         self._targets: dict[tuple[str, str], set[str]] = defaultdict(set)
         """The kind and tag of a link → the pages that it is on."""
@@ -59,9 +60,11 @@ class BundleCheck:
         page = metadata.get("page")
         if not isinstance(page, str):
             return
-        concept, problem = LIFECYCLE in metadata, metadata.get(PROBLEM)
-        if (concept or problem) and page not in self._problems:
-            self._problems[page] = [problem] if problem else list(find_field_problems(metadata))
+        concept = LIFECYCLE in metadata
+        if PROBLEM in metadata:
+            self._untyped[page] = str(metadata[PROBLEM])
+        elif concept and page not in self._problems:
+            self._problems[page] = list(find_field_problems(metadata))
             ends = read_day(metadata.get("stale_after"))
             if ends is not None and metadata.get("status") != "deprecated":
                 self._ends[page] = ends
@@ -75,13 +78,15 @@ class BundleCheck:
             elif concept and link.kind == "hyperlink":
                 self._tags[page].add(split_tag(link.tag)[0])
 
-    def list_pages(self) -> tuple[str, ...]:
-        """Return the pages of bundles, by name."""
-        return tuple(sorted(self._problems))
+    def find_untyped(self) -> list[str]:
+        """Return the pages without a type, which are no concepts, each with the reason."""
+        return [f"{page}: {problem}" for page, problem in sorted(self._untyped.items())]
 
-    def find_invalid(self) -> Mapping[str, list[str]]:
-        """Return the pages whose fields have problems, with these."""
-        return {page: problems for page, problems in sorted(self._problems.items()) if problems}
+    def find_invalid(self) -> list[str]:
+        """Return the concepts whose fields have problems, with these."""
+        return [
+            f"{page}: {'; '.join(problems)}" for page, problems in sorted(self._problems.items()) if problems
+        ]
 
     def find_dead_links(self, dangling: Iterable[tuple[str, str]]) -> list[str]:
         """Return the links of concepts that lead nowhere, each as ``page → tag``.

@@ -175,10 +175,7 @@ _EXTERNAL_KINDS: Final = frozenset({"hyperlink", "citation", "sourced_from"})
 
 
 def examine(
-    store: LinkStore,
-    *,
-    sources: Mapping[str, Source] | None = None,
-    names: Collection[str] = NAME_KINDS,
+    store: LinkStore, *, sources: Mapping[str, Source] | None = None, names: Collection[str] = NAME_KINDS
 ) -> Checkup:
     """Check a store: its schema, types that no traversal reaches, stale pages, links and names.
 
@@ -342,19 +339,18 @@ def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[Checku
 
 
 def _check_bundles(bundles: BundleCheck, survey: Survey) -> Iterator[CheckupFinding]:
-    """Yield pages of bundles with invalid fields, dead links, no link to them, or out of date."""
-    if invalid := bundles.find_invalid():
-        examples = (f"{page}: {'; '.join(problems)}" for page, problems in invalid.items())
-        text = f"pages of bundles whose fields are not as the format says: {len(invalid):,}"
-        yield make_finding("bundle", "alarm", text, len(invalid), examples)
+    """Yield the pages of bundles without a type, and what may be as it should be: all else is guidance."""
     dead = bundles.find_dead_links((kind, tag) for kind, tag, _ in survey.dangling)
-    for pages, what in (
-        (dead, "links of bundles that lead to no page"),
-        (bundles.find_orphans(), "pages of bundles that no other page links to"),
-        (bundles.find_stale(dt.datetime.now(dt.UTC).date()), "pages of bundles that are out of date"),
-    ):
+    checks: list[tuple[Severity, list[str], str]] = [
+        ("alarm", bundles.find_untyped(), "pages of bundles without a type"),
+        ("hint", bundles.find_invalid(), "pages of bundles whose fields are not as the format says"),
+        ("hint", dead, "links of bundles that lead to no page"),
+        ("hint", bundles.find_orphans(), "pages of bundles that no other page links to"),
+        ("hint", bundles.find_stale(dt.datetime.now(dt.UTC).date()), "pages of bundles that are out of date"),
+    ]
+    for severity, pages, what in checks:
         if pages:
-            yield make_finding("bundle", "hint", f"{what}: {len(pages):,}", len(pages), pages)
+            yield make_finding("bundle", severity, f"{what}: {len(pages):,}", len(pages), pages)
 
 
 def _check_sound(store: LinkStore) -> Iterator[CheckupFinding]:

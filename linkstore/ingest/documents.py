@@ -96,10 +96,7 @@ class Linkers:
     def _copy_document(self, document: Document) -> Document:
         if not document.id:
             raise UnreadablePageError("it has a document without id")
-        placed = {
-            "id": self.site.place(document.id),
-            "metadata": {**document.metadata, **self._own_fields()},
-        }
+        placed = {"id": self.site.place(document.id), "metadata": {**document.metadata, **self._own_fields()}}
         return self._link(document.model_copy(update=placed), get_links(document))
 
     def _link(self, document: Document, links: Iterable[Link]) -> Document:

@@ -26,11 +26,13 @@ from linkstore.ingest.documents import get_origin
 from linkstore.ingest.folders import LEAVES_FOLDER, NO_PAGES_IN, NOT_A_FILE, Folder
 from linkstore.ingest.source import BadInput, UnreadablePageError
 from linkstore.ingest.suffixes import (
+    DATA_SUFFIXES,
     FOR_PEOPLE,
     GZIP_SUFFIX,
     HTML_SUFFIXES,
     NOT_HTML,
     READ_AS,
+    READ_DATA,
     SITE_SUFFIXES,
     TEXT_SUFFIX,
     get_suffix,
@@ -41,7 +43,8 @@ _MAY_HOLD_PAGES: Final = frozenset({"_static", "_images", "_downloads"})
 """Of these, the ones in which pages are counted; the others hold sources, or no pages for readers."""
 _FOR_MACHINES: Final = frozenset(
     {"robots.txt", "_redirects.txt", "redirects.txt", "llms.txt", "llms-full.txt", "humans.txt"}
-    | {"requirements.txt", "constraints.txt", "CMakeLists.txt"}
+    | {"requirements.txt", "constraints.txt", "CMakeLists.txt", "search_index.json", "manifest.json"}
+    | {"package.json", "package-lock.json", "tsconfig.json"}
 )
 _SAME_FOLDER: Final = "it is a link to another folder of the source, whose pages are read there"
 _OF_SPHINX: Final = frozenset({"search", "genindex", "genindex-all"})
@@ -313,7 +316,8 @@ def _report_no_pages(others: Counter[str], suffixes: AbstractSet[str]) -> BadInp
     count = format_count(others.total(), "other file")
     holds = f"only {count} ({types}{more})" if others else "no files"
     way = next((way for kind, way in READ_AS.items() if kind in others), None)
-    hint = f" (--as {way} reads others)" if way else ""
+    data = "" if DATA_SUFFIXES.isdisjoint(others) else f" ({READ_DATA})"
+    hint = f" (--as {way} reads others)" if way else data
     return BadInput(name=".", reason=f"it holds {holds}; pages are {', '.join(sorted(suffixes))}{hint}")
 
 

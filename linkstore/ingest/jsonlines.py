@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import orjson
 import xxhash
@@ -25,9 +25,9 @@ from linkstore.extract.html import UTF_8, DecodedText, decode_as, find_encoding
 from linkstore.ingest.documents import ClaimPolicy, Claims
 from linkstore.ingest.files import name_path
 from linkstore.ingest.records import HYPERLINK, make_id_tag, make_incoming_links
-from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
+from linkstore.ingest.source import BadInput, PageReader, SourcePage, UnreadablePageError
 
-ROW_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata", "answers"})
+ROW_KEYS: Final = frozenset({"id", "text", "title", "url", "links", "metadata", "answers", "page"})
 """The fields of a document in a line, or another row."""
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|(?:mailto|tel|javascript|data):", re.IGNORECASE)
 _SAMPLE: Final = 64 * 2**10
@@ -43,9 +43,10 @@ class JsonLinesSource:
     export`` writes it, to what its links say alone. A link is a URL, relative to the
     document's own if it has one; the id of another document, as ``{"id": …}`` or as a string in a document
     without ``url``; each with an optional ``label``; or a
-    :class:`~linkstore.core.links.Link` as a dict. Documents are stored as they are, not divided. While there
-    is a line that cannot be read at all, no document is taken for gone. Of the ids that were read hashes are
-    held, about 100 bytes a line.
+    :class:`~linkstore.core.links.Link` as a dict. Documents are stored as they are, not divided. Lines in a
+    row with the same ``page`` are the documents of this page, in order, which are replaced as a whole; a
+    document without ``page`` is a page by itself. While there is a line that cannot be read at all, no
+    document is taken for gone. Of the ids and pages that were read hashes are held, about 200 bytes a line.
 
     Args:
         path: The file.
@@ -111,7 +112,28 @@ class JsonLines:
         return round(self._path.stat().st_size * sample.count(b"\n") / len(sample)) if sample else 0
 
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
-        """Yield the documents in the order of their lines. Bad lines are named by their number."""
+        """Yield the pages in the order of their lines. Bad lines are named by their number."""
+        begun: set[bytes] = set()
+        rows: list[SourcePage] = []
+        for row in self._rows():
+            if isinstance(row, BadInput):
+                yield row
+                continue
+            if rows and rows[0].url != row.url:
+                yield _join_rows(rows)
+                rows = []
+            key = xxhash.xxh3_128_digest(row.url.encode())
+            if not rows and key in begun:
+                yield BadInput(
+                    name=row.url, reason="it has lines apart; the lines of a page must stand together"
+                )
+                continue
+            begun.add(key)
+            rows.append(row)
+        yield from [_join_rows(rows)] if rows else []
+
+    def _rows(self) -> Iterator[SourcePage | BadInput]:
+        """Yield each document as if it were all of its page."""
         seen: set[bytes] = set()
         claims = Claims(self._policy, None)
         with self._path.open("rb") as file:
@@ -142,14 +164,27 @@ class JsonLines:
             id = str(id)
         if not isinstance(id, str) or not id.strip() or "\0" in id:
             return BadInput(name=where, reason='not an object with an "id"', hides=("",))
-        key = xxhash.xxh3_128_digest(id.encode())
-        if key in seen:
+        page = fields.get("page") or id
+        if not isinstance(page, str) or "\0" in page:
+            return BadInput(name=where, reason=f'"page" is {page!r}, not the name of a page')
+        if (key := xxhash.xxh3_128_digest(id.encode())) in seen:
             return BadInput(name=where, reason=f"an earlier line has the same id {id!r}")
         seen.add(key)
         refused = frozenset(tag for tag in _find_claims(fields, self.site) if not claims.accepts(tag, id))
         digest = xxhash.xxh3_128_hexdigest(line.strip() + b"".join(map(str.encode, sorted(refused))))
         read = partial(_read_line, where, id, fields, self.site, refused)
-        return SourcePage(url=id, digest=digest, read=read, size=len(line))
+        return SourcePage(url=page, digest=digest, read=read, size=len(line))
+
+
+def _join_rows(rows: Sequence[SourcePage]) -> SourcePage:
+    """Return the page that has the documents of all rows."""
+    digest = xxhash.xxh3_128_hexdigest("".join(row.digest for row in rows).encode())
+    read = partial(_read_rows, [row.read for row in rows])
+    return SourcePage(url=rows[0].url, digest=digest, read=read, size=sum(row.size for row in rows))
+
+
+def _read_rows(readers: Sequence[PageReader]) -> list[Document]:
+    return [document for read in readers for document in cast("Sequence[Document]", read())]
 
 
 def _iter_lines(

@@ -38,6 +38,8 @@ MAX_SHOWN_SKIPPED: Final = 10
 """Number of skipped pages that a summary lists; :attr:`Summary.skipped` has all."""
 _MOST: Final = 10
 _MAX_NAMED: Final = 3
+NAMES_OF_PARTS: Final = ("(claims)", "(encoding)", "(front matter)", "(link)")
+"""What the names of parts end with that were left out of pages that are stored."""
 _FIRST_LINES: Final = ("pages", "chunk", "links")
 
 
@@ -397,7 +399,7 @@ class Summary:
             title = "linked  " if number == 0 else " " * 8
             yield f"{title}{page.links:>6,}  {page.url}", False
         for name, reason in list(self.skipped.items())[:MAX_SHOWN_SKIPPED]:
-            yield f"skipped   {name}: {reason}", True
+            yield f"{'left out' if name.endswith(NAMES_OF_PARTS) else 'skipped':<10}{name}: {reason}", True
         if len(self.skipped) > MAX_SHOWN_SKIPPED:
             more = len(self.skipped) - MAX_SHOWN_SKIPPED
             yield f"          (+{more:,} more; --report FILE writes all)", True

@@ -35,14 +35,17 @@ _OTHER_SUFFIXES: Final = """
     .adoc .asciidoc .asp .aspx .canvas .creole .djvu .doc .docx .epub .fb2 .jsp .mediawiki .mht .mhtml
     .odt .org .pdf .php .pod .pptx .qmd .rdoc .rmd .rst .rtf .tex .textile .wiki
 """
-FOR_PEOPLE: Final = SITE_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split())
+DATA_SUFFIXES: Final = frozenset({".csv", ".json", ".jsonl", ".ndjson", ".ods", ".tsv", ".xls", ".xlsx"})
+READ_DATA: Final = "data are not read; write each row as a line of JSON with id and text, and give the .jsonl"
+"""What to do with tables and records."""
+FOR_PEOPLE: Final = SITE_SUFFIXES | NOTE_SUFFIXES | frozenset(_OTHER_SUFFIXES.split()) | DATA_SUFFIXES
 """Files that are pages to a reader, whether or not they are read here."""
 NOT_HTML: Final = NOTE_SUFFIXES | {TEXT_SUFFIX, NOTEBOOK_SUFFIX, RST_SUFFIX, PDF_SUFFIX}
 _SUGGESTIONS: Final = {
     RST_SUFFIX: "reStructuredText is read with pip install 'langchain-linkstore[rst]'; or build it"
     " (sphinx-build -b html), and give the folder of HTML",
     PDF_SUFFIX: "PDF is read with pip install 'langchain-linkstore[pdf]'",
-    ".csv": "a table is not read; write each row as a line of JSON with id and text, and give the .jsonl",
+    **dict.fromkeys(DATA_SUFFIXES, READ_DATA),
     ".xml": "it is no dump of a wiki; if it is a sitemap, give its URL, or the folder of the pages",
     **dict.fromkeys((".epub", ".zip"), "unpack it, and give the folder"),
 }
@@ -76,6 +79,7 @@ def describe_unread(unread: Mapping[str, int]) -> str:
         if kind in READ_AS:
             ways.setdefault(READ_AS[kind], []).append(kind)
     hints = [f"--as {way} reads {', '.join(kinds)}" for way, kinds in ways.items()]
+    hints += [] if DATA_SUFFIXES.isdisjoint(unread) else [READ_DATA]
     hints += (
         f"pip install 'langchain-linkstore[{extra}]' reads {suffix}"
         for suffix, (_, extra) in _EXTRAS.items()

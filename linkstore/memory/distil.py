@@ -15,7 +15,7 @@ from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.model_calls import MalformedOutput, OutputModel
+from linkstore.agents.model_calls import OutputModel
 from linkstore.context.decay import Memory
 from linkstore.core.arguments import omit_none, require_model
 from linkstore.core.calls import Operation
@@ -86,11 +86,9 @@ def distil_session(
         some = fresh[at : at + _TURNS_AT_ONCE]
         old_notes = [note for note in (*notes, *written) if SUMMARY not in note.metadata]
         messages = _make_messages(some, old_notes)
-        [reply] = yield from asked.request(DistilledNotes, [messages])
-        if isinstance(reply, Exception):
-            raise ExtractionError(f"the model could not distil {session}: {reply}") from reply
-        if isinstance(reply.output, MalformedOutput):
-            raise ExtractionError(f"the model could not distil {session}: {reply.output.problem}")
+        [reply] = yield from asked.request_all(DistilledNotes, [messages])
+        if reply.output is None:
+            raise ExtractionError(f"the model could not distil {session}: {reply.problem}") from reply.error
         for note in reply.output.notes:
             sources = [some[number - 1].id for number in note.turns if 0 < number <= len(some)]
             replaced = [old_notes[number - 1].id for number in note.replaces if 0 < number <= len(old_notes)]

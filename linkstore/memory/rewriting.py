@@ -11,7 +11,7 @@ from langchain_core.language_models import BaseChatModel, BaseLanguageModel
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.model_calls import MalformedOutput, OutputModel
+from linkstore.agents.model_calls import OutputModel
 from linkstore.context.compiled import frame_parts
 from linkstore.core.calls import Operation
 from linkstore.core.text import STOP_WORDS, fold, split_sentences, tokenize
@@ -73,11 +73,9 @@ def _ask(model: BaseLanguageModel[Any], messages: Sequence[BaseMessage]) -> Oper
     if not isinstance(model, BaseChatModel):
         prompt = "\n\n".join(str(message.text) for message in messages)
         return (yield from ask_model(model, f"{prompt}\n\nThe question, rewritten:"))
-    [reply] = yield from OutputModel(model).request(RewrittenQuestion, [messages])
-    if isinstance(reply, Exception):
-        raise reply
-    if isinstance(reply.output, MalformedOutput):
-        raise AgentError(f"its output was malformed: {reply.output.problem}")
+    reply = yield from OutputModel(model).request(RewrittenQuestion, messages)
+    if reply.output is None:
+        raise AgentError(f"its output was malformed: {reply.problem}")
     return reply.output.question
 
 

@@ -127,8 +127,7 @@ class TurnSearch(Traversing):
             sides += [near, (yield from _find_further(near, best, side, question))]
         beside = Edges.concatenate(sides)
         documents = FoundDocuments.from_refs(
-            np.concatenate((first.refs, beside.target)),
-            np.concatenate((first.similarity, beside.similarity)),
+            np.concatenate((first.refs, beside.target)), np.concatenate((first.similarity, beside.similarity))
         )
         own = first.scores(documents.refs, documents.similarity)
         gained = np.zeros(len(documents), dtype=np.float32)
@@ -292,9 +291,7 @@ def make_views(
     if resolved.named:
         return [behind]
     refers = (resolved.depends or focus.refers) and resolved.text == question and not find_names(question)
-    views = [
-        QueryView(resolved.text, weight=ALONE_WEIGHT if refers else 1.0),
-    ]
+    views = [QueryView(resolved.text, weight=ALONE_WEIGHT if refers else 1.0)]
     asked = [last.query]
     if resolved.name is None and focus.assumed and focus.things:
         views.append(QueryView(f"{focus.things[0]}\n{question}", FOCUS, weight=FOCUS_WEIGHT))

@@ -13,6 +13,8 @@ from linkstore.store.search import SearchMethods
 from linkstore.strategies.base import MAX_MATCH_NODES, MAX_MATCH_SECONDS
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from linkstore.core.graph_answer import GraphAnswer, Lookup
     from linkstore.core.graph_query import GraphQuery
     from linkstore.store.accesses import StoreAccesses
@@ -40,6 +42,7 @@ class CoreStore(SearchMethods, DocumentMethods):
         self,
         query: GraphQuery | Mapping[str, Any] | str,
         *,
+        as_of: str | date | None = None,
         filter: Filter | None = None,
         max_nodes: int = MAX_MATCH_NODES,
         seconds: float = MAX_MATCH_SECONDS,
@@ -49,6 +52,7 @@ class CoreStore(SearchMethods, DocumentMethods):
         Args:
             query: The query, its JSON form, or a query in Cypher, of which a part is read; see
                 :mod:`linkstore.core.cypher`.
+            as_of: The day on which all must be valid, such as ``"2024-05-01"``. None: what the query says.
             filter: Only documents with such metadata exist for the query, on the way too.
             max_nodes: How many documents a step may lead to. What is beyond is left out, and the answer says
                 so. Default 100,000.
@@ -61,18 +65,19 @@ class CoreStore(SearchMethods, DocumentMethods):
             FilterError: If a filter is invalid.
             StrategyError: If it follows more links in a row than the store allows, or a limit is invalid.
         """
-        return run(self._match(query, filter, max_nodes, seconds))
+        return run(self._match(query, filter, max_nodes, seconds, as_of))
 
     async def amatch(
         self,
         query: GraphQuery | Mapping[str, Any] | str,
         *,
+        as_of: str | date | None = None,
         filter: Filter | None = None,
         max_nodes: int = MAX_MATCH_NODES,
         seconds: float = MAX_MATCH_SECONDS,
     ) -> GraphAnswer:
         """Answer a query about typed links: see :meth:`match`."""
-        return await arun(self._match(query, filter, max_nodes, seconds))
+        return await arun(self._match(query, filter, max_nodes, seconds, as_of))
 
     def find(self, name: str, *, type: str | None = None, filter: Filter | None = None) -> Lookup:
         """Find the document with an id or a name: a title, an alias, a number, or something like these.
@@ -108,12 +113,11 @@ class CoreStore(SearchMethods, DocumentMethods):
         filter: Filter | None,
         max_nodes: int,
         seconds: float,
+        as_of: str | date | None,
     ) -> Operation[GraphAnswer]:
-        from linkstore.store.graph import (
-            answer_query,
-        )  # late: most searches are none of these
+        from linkstore.store.graph import answer_query  # late: most searches are none of these
 
-        return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds)
+        return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds, as_of)
 
     def _find(self, name: str, type: str | None, filter: Filter | None) -> Operation[Lookup]:
         from linkstore.store.graph import find_document

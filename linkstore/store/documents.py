@@ -173,7 +173,8 @@ class DocumentMethods(StoreBase):
             warn(_NO_LINKS)
         elif advise:
             silent = [draft.id for draft in drafts if LINKS_KEY not in draft.metadata]
-            stored = (yield from self._read_by_ids(silent[:batch_size])) if silent else []
+            plan = _read_documents(silent[:batch_size])
+            stored = (yield from call_plan(self.backend, plan)) if silent else []
             if linked := [document.id or "" for document in stored if get_links(document)]:
                 warn(f"each of the documents {_list_first(linked)} {_LOST_LINKS}")
         yield from self._write_drafts(drafts, vectors, batch_size, strict=strict)

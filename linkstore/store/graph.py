@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
 from time import monotonic
 from typing import Any
 
@@ -67,6 +69,7 @@ def answer_query(
     max_depth: int | None,
     max_nodes: int = MAX_MATCH_NODES,
     seconds: float = MAX_MATCH_SECONDS,
+    as_of: str | date | None = None,
 ) -> Operation[GraphAnswer]:
     """Answer a query within a filter: see :meth:`~linkstore.store.core.CoreStore.match`."""
     if isinstance(query, str):
@@ -75,6 +78,8 @@ def answer_query(
         query = parse_cypher(query)
     elif not isinstance(query, GraphQuery):
         query = GraphQuery.from_dict(query)
+    if as_of is not None:
+        query = replace(query, as_of=as_of.isoformat() if isinstance(as_of, date) else as_of)
     require_at_least(1, max_nodes=max_nodes)
     require_within(0, 86_400, seconds=seconds)
     scope = parse_filter(filter)

@@ -29,12 +29,7 @@ from linkstore.strategies.base import (
     check_reranker,
     rerank_hits,
 )
-from linkstore.strategies.first_stage import (
-    FirstStage,
-    find_doubt,
-    find_question_targets,
-    run_first_stage,
-)
+from linkstore.strategies.first_stage import FirstStage, find_doubt, find_question_targets, run_first_stage
 from linkstore.strategies.resolver import NAMING_KINDS
 from linkstore.strategies.results import find_pages, make_best_hits, report_none_found
 from linkstore.strategies.traversal import (

@@ -16,12 +16,13 @@ from operator import attrgetter
 from string import ascii_lowercase
 from typing import Any, Final
 from unicodedata import combining, normalize
+from urllib.parse import quote
 
 import numpy as np
 
 from linkstore.core import plans
 from linkstore.core.arrays import Floats, Ints, sort_unique
-from linkstore.core.display import escape_unprintable
+from linkstore.core.display import escape_unprintable, make_readable
 from linkstore.core.documents import is_storable
 from linkstore.core.filters import EVERYTHING, Condition, parse_filter
 from linkstore.core.lexical import OTHER_NAME_FIELDS, extract_terms, get_last_id_part, is_number
@@ -172,8 +173,9 @@ def _make_resolution(grade: int, documents: Sequence[StoredDocument]) -> Resolut
 
 
 def _find_exact(name: str, bare: str, vector: Floats, filter: Condition) -> Plan[Resolution | None]:
-    """Find a document by its id, in brackets or in another case, or by its URL."""
-    ids = tuple(id for id in dict.fromkeys((name, bare, bare.upper(), bare.lower())) if is_storable(id))
+    """Find a document by its id, in brackets, in another case or as the path of a file, or by its URL."""
+    spellings = (name, bare, bare.upper(), bare.lower(), make_readable(quote(bare, errors="replace")))
+    ids = tuple(id for id in dict.fromkeys(spellings) if is_storable(id))
     if not ids:
         return Resolution()
     candidates = yield from plans.ask(plans.Find(ids=ids, filter=filter))
@@ -226,7 +228,11 @@ def _find_by_words(asked: _Name, filter: Condition) -> Plan[tuple[list[StoredDoc
     except CapabilityError:
         complete = False
     once = sort_unique(np.concatenate(refs))
-    return (yield from plans.ask(plans.Documents(refs=once))), complete
+    documents = yield from plans.ask(plans.Documents(refs=once))
+    pages = tuple(page for page in dict.fromkeys(map(_get_page, documents)) if is_storable(page))
+    first = yield from plans.ask(plans.Find(ids=pages, filter=filter))
+    others = yield from plans.ask(plans.Documents(refs=np.setdiff1d(first.refs, once)))
+    return [*documents, *others], complete
 
 
 def _read_all(vector: Floats, filter: Condition) -> Plan[tuple[list[StoredDocument], bool]]:
@@ -241,7 +247,10 @@ def _read_all(vector: Floats, filter: Condition) -> Plan[tuple[list[StoredDocume
 
 
 def _choose_best(asked: _Name, documents: Sequence[StoredDocument]) -> Best | None:
-    """Return the surest grade of documents, and all of this grade, by id."""
+    """Return the surest grade of documents, and all of this grade, by id.
+
+    If that is the grade of a page, as by its title, its parts are left out.
+    """
     graded: dict[int, list[StoredDocument]] = {}
     for document in documents:
         grade = asked.grade(document)
@@ -250,7 +259,13 @@ def _choose_best(asked: _Name, documents: Sequence[StoredDocument]) -> Best | No
     if not graded:
         return None
     best = min(graded)
-    return best, sorted(graded[best], key=attrgetter("id"))
+    pages = {document.id for document in graded[best]}
+    whole = [own for own in graded[best] if _get_page(own) == own.id or _get_page(own) not in pages]
+    return best, sorted(whole, key=attrgetter("id"))
+
+
+def _get_page(document: StoredDocument) -> str:
+    return str(document.metadata.get("page") or document.id)
 
 
 @dataclass(frozen=True, slots=True)

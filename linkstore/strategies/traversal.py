@@ -317,12 +317,7 @@ class Trail:
 
 
 def make_hop(
-    trail: Trail,
-    frontier: Ints,
-    question: Question,
-    controls: Traversing,
-    *,
-    exclude: Ints = NO_REFS,
+    trail: Trail, frontier: Ints, question: Question, controls: Traversing, *, exclude: Ints = NO_REFS
 ) -> Plan[FoundDocuments]:
     """Follow the links of the frontier one hop, and record what was left out.
 

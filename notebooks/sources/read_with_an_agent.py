@@ -147,7 +147,6 @@ print(found, "–", *found.citations)
 reader = graph_reader(store, model_for(SCRIPTS[WEATHER]), facts=facts, first=1)
 found = reader.invoke(WEATHER)
 print(found.outcome, "– searched for:", *found.searched)
-print("refused:", dict(found.refused))
 # %% [markdown]
 # ## A question of several steps
 #

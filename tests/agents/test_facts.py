@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fact_cases import FactCases, chunk, chunks, contents, fresh
-from internals import MOST_ELEMENTS, ExtractedFact, ExtractedFacts, chat_model, find_doubt
+from internals import MOST_ELEMENTS, ExtractedFact, ExtractedFacts, chat_model, find_missing_name, join_text
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages.tool import invalid_tool_call
@@ -130,7 +130,7 @@ def test_a_fact_with_a_name_or_number_that_its_chunk_lacks_is_left_out(fact, dou
         summary = index_facts(store, ModelExtractor(model), facts=facts)
         stored = [one.page_content for one in facts.scan()]
 
-    assert find_doubt(fact, document) == doubt
+    assert find_missing_name(fact, join_text(document)) == doubt
     assert (summary.facts, summary.doubtful, len(stored)) == ((0, 1, 0) if doubt else (1, 0, 1))
 
 

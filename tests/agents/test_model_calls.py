@@ -14,9 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from internals import (
-    MalformedOutput,
     MalformedOutputError,
-    ModelReply,
     OutputModel,
     PromptTooLongError,
     add_fields,
@@ -139,7 +137,7 @@ def test_the_prompt_names_each_field_and_the_schema_has_bounds():
 
 
 def ask(model: Any, *prompts: Sequence[BaseMessage], **options: Any) -> list[Any]:
-    return run(OutputModel(model).request(Parts, prompts or [PROMPT], **options))
+    return run(OutputModel(model).request_all(Parts, prompts or [PROMPT], **options))
 
 
 @pytest.fixture
@@ -155,13 +153,13 @@ def test_one_repair_says_what_was_wrong():
         assert (reply.output, reply.calls, reply.malformed) == (EXPECTED, 2, 1)
     assert "expected a JSON object, got 'A mast.'" in str(scripted.calls[1].messages[-1].text)
     [reply] = ask(FakeListChatModel(responses=["A mast."]))
-    assert isinstance(reply.output, MalformedOutput)
-    assert reply.calls == 2
+    assert reply.output is None
+    assert (reply.problem, reply.calls) == ("expected a JSON object, got 'A mast.'", 2)
 
 
 def test_a_check_asks_once_more_and_the_last_output_is_returned():
     model = ScriptedChatModel(script=[WHOLE, WHOLE])
-    [reply] = ask(model, check=lambda _: "the text has no mast")
+    reply = run(OutputModel(model).request(Parts, PROMPT, check=lambda _: "the text has no mast"))
     assert (reply.output, reply.calls) == (EXPECTED, 2)
     assert "the text has no mast" in str(model.calls[1].messages[-1].text)
 
@@ -194,8 +192,10 @@ def test_an_error_names_server_status_and_next_step_and_is_not_repeated(quick, f
     server = OpenAiServer(lambda _: WHOLE, [fault] * 9)
     with serving(server) as url:
         model = langchain_openai.ChatOpenAI(model="local", base_url=url, api_key="x", max_retries=0)
-        [error] = ask(model)
+        [reply] = ask(model)
+    error = reply.error
     assert type(error) is kind
+    assert (reply.output, reply.problem) == (None, str(error))
     assert url in str(error)
     with pytest.raises(AgentError, match=words):
         raise error
@@ -206,7 +206,7 @@ def test_a_server_that_is_not_there_is_named():
     model = langchain_openai.ChatOpenAI(
         model="local", base_url="http://127.0.0.1:9/v1", api_key="x", max_retries=0
     )
-    [error] = ask(model)
+    error = ask(model)[0].error
     assert "http://127.0.0.1:9/v1" in str(error)
     assert "start the server" in str(error)
 
@@ -217,7 +217,8 @@ def test_what_is_no_server_of_models_is_told():
     with serving(server) as url:
         model = langchain_openai.ChatOpenAI(model="local", base_url=f"{url}/none", api_key="x", max_retries=0)
         [reply] = ask(model)
-    assert isinstance(reply, ModelReply | AgentError)
+    assert reply.output is None
+    assert isinstance(reply.error, AgentError | None)
 
 
 @pytest.mark.parametrize("awaited", [False, True])
@@ -235,7 +236,7 @@ def test_many_prompts_are_asked_at_once_and_each_has_its_reply(awaited):
     prompts = [[SystemMessage("x"), HumanMessage(name)] for name in ("boat", "car", "house")]
     with serving(server) as url:
         model = langchain_openai.ChatOpenAI(model="local", base_url=url, api_key="x")
-        asking = OutputModel(model).request(Parts, prompts, max_concurrency=3)
+        asking = OutputModel(model).request_all(Parts, prompts, max_concurrency=3)
         replies = asyncio.run(arun(asking)) if awaited else run(asking)
     assert [reply.output.thing for reply in replies] == ["boat", "car", "house"]  # type: ignore[union-attr]
 
@@ -244,7 +245,7 @@ def test_an_async_call_that_is_cancelled_ends_at_once():
     server = OpenAiServer(lambda _: WHOLE, [Fault(waits=20)])
 
     async def cancel(model: Any) -> float:
-        asking = asyncio.ensure_future(arun(OutputModel(model).request(Parts, [PROMPT])))
+        asking = asyncio.ensure_future(arun(OutputModel(model).request(Parts, PROMPT)))
         await asyncio.sleep(0.5)
         began = time.monotonic()
         asking.cancel()
@@ -274,10 +275,10 @@ def test_settings_of_a_model_reach_its_server(monkeypatch):
 def test_a_provider_without_its_package_is_told_how_to_get_it(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(ExtractionError, match="its key is missing"):
+    with pytest.raises(ExtractionError, match="OPENAI_API_KEY"):
         chat_model("openai:local")
     assert chat_model("openai:local", base_url="http://127.0.0.1:8080/v1").temperature == 0.0  # type: ignore[attr-defined]
-    with pytest.raises(ExtractionError, match="pip install langchain-mistralai"):
+    with pytest.raises(ExtractionError, match=r"pip install .*langchain-mistralai"):
         chat_model("mistralai:small")
     for wrong in ({"temperature": 3}, {"max_tokens": 0}, {"timeout": -1.0}, {"context": 0}):
         with pytest.raises(StrategyError):

@@ -35,10 +35,9 @@ def test_a_bundle_as_it_should_be_needs_no_attention(tmp_path):
         ("# No front matter\n\nText.\n", "has no type"),
         ("---\ntitle: B\n---\nText.\n", "has no type"),
         ("---\ntype: [\n---\nText.\n", "has no type"),
-        ("---\ntype: Note\nstale_after: soon\n---\nText.\n", "'soon' is not a date"),
     ],
 )
-def test_a_page_with_invalid_fields_is_an_alarm(tmp_path, page, name):
+def test_a_page_without_a_type_is_an_alarm(tmp_path, page, name):
     code, findings = examine(tmp_path, {"b.md": page, "index.md": "# All\n\n[A](a.md) [B](b.md)\n"})
 
     assert code == exits.ALARM_FOUND
@@ -55,8 +54,13 @@ def test_a_page_with_invalid_fields_is_an_alarm(tmp_path, page, name):
         ({"a.md": GOOD.replace("type", "sources: [{resource: b.md}]\ntype")}, "a.md → /b.md"),
         ({"b.md": f"{GOOD}\nSee [this](b.md).\n"}, "b.md"),
         ({"a.md": GOOD.replace("type", "stale_after: 2020-01-31\ntype")}, "a.md"),
+        ({"a.md": GOOD.replace("type", "stale_after: soon\ntype")}, "a.md: stale_after 'soon' is not a date"),
+        (
+            {"a.md": GOOD.replace("type", "status: active\ntype")},
+            "a.md: status 'active' is not one of draft, stable, deprecated",
+        ),
     ],
-    ids=["a dead link", "a dead source", "an orphan", "a stale page"],
+    ids=["a dead link", "a dead source", "an orphan", "a stale page", "no date", "an unknown status"],
 )
 @pytest.mark.parametrize("strict", [True, False])
 def test_what_may_be_meant_is_a_hint_and_an_error_only_if_strict(tmp_path, pages, example, strict):
@@ -79,3 +83,16 @@ def test_what_may_be_meant_is_a_hint_and_an_error_only_if_strict(tmp_path, pages
 )
 def test_each_field_of_another_form_is_a_problem(fields):
     assert len(list(find_field_problems({"type": "Note", **fields}))) == 1
+
+
+def test_notes_that_are_exported_as_a_bundle_raise_no_alarm(tmp_path):
+    notes, place, out = tmp_path / "notes", str(tmp_path / "kb"), str(tmp_path / "out")
+    notes.mkdir()
+    (notes / "a.md").write_text(
+        "---\nstatus: active\nsources: [A book]\nverified: true\n---\n# A\n\nA note.\n"
+    )
+    linkstore("index", str(notes), "--store", place)
+    assert linkstore("export", "--format", "okf", "--store", place, "--output", out)[0] == 0
+    linkstore("index", out, "--store", f"{place}2")
+
+    assert linkstore("doctor", "--store", f"{place}2")[0] == 0

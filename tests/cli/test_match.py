@@ -76,6 +76,45 @@ def test_what_does_not_go_together_is_said(store, arguments, says):
     assert says in err
 
 
+@pytest.fixture
+def notes(tmp_path):
+    folder = tmp_path / "notes"
+    (folder / ".obsidian").mkdir(parents=True)
+    (folder / "C# notes.md").write_text("# Sharp\n\nSee [[Plan#Now]].\n\n## Uses\n\nText.\n")
+    parts = "".join(f"## Part {number}\n\nText {number}.\n\n" for number in range(60))
+    front = "---\ntitle: The plan\naliases: [Zeppelin]\n---\n"
+    (folder / "Plan.md").write_text(f"{front}# The plan\n\nSee [[C# notes]].\n\n## Now\n\nText.\n\n{parts}")
+    place = str(tmp_path / "notes-kb")
+    assert linkstore("index", str(folder), "--store", place)[0] == 0
+    return place
+
+
+@pytest.mark.parametrize("name", ["The plan", "the plan", "Zeppelin", "Plan", "Plan.md"])
+def test_a_name_of_a_page_means_the_page_and_not_its_sections(notes, name):
+    code, out, err = linkstore("match", name, "hyperlink", "--store", notes)
+    assert (code, out.splitlines()[:1]) == (0, ["C%23%20notes.md  Sharp"]), err
+
+
+@pytest.mark.parametrize("name", ["C# notes", "C# notes.md", "c# notes.md", "C%23%20notes.md"])
+def test_a_file_with_a_number_sign_is_named_as_it_is_called(notes, name):
+    code, out, err = linkstore("match", name, "hyperlink", "--store", notes)
+    assert (code, out.splitlines()[:1]) == (0, ["Plan.md#now  The plan"]), err
+    code, out, _ = linkstore("match", name, "--to", "The plan", "--store", notes)
+    assert (code, bool(out)) == (0, True)
+    code, out, _ = linkstore("links", name, "--store", notes, "--json")
+    assert (code, [entry["id"] for entry in json.loads(out)]) == (
+        0,
+        ["C%23%20notes.md", "C%23%20notes.md#uses"],
+    )
+
+
+def test_a_section_of_a_file_with_a_number_sign_is_named_alone(notes):
+    for name in ("C# notes.md#uses", "C# notes#uses"):
+        code, out, _ = linkstore("links", name, "--store", notes, "--json")
+        assert (code, [entry["id"] for entry in json.loads(out)]) == (0, ["C%23%20notes.md#uses"])
+    assert linkstore("delete", "C# notes.md", "--store", notes)[0] == 0
+
+
 def test_what_is_not_there_is_an_error(store):
     code, _, err = linkstore("match", "s1", "OF_CLAS", "--store", store)
     assert code == exits.USAGE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import unicodedata
@@ -14,6 +15,7 @@ import yaml
 from documented import ROOT, linkstore
 
 from linkstore import LinkStore
+from linkstore.cli import exits
 
 IMITATION = [sys.executable, str(ROOT / "tests/support/other_systems.py")]
 DIFFERING = re.compile(
@@ -74,6 +76,45 @@ def test_one_of_two_takes_a_lock_of_windows(tmp_path):
         first.wait(60)
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60)
     assert done.stdout == "free\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, exits.INTERRUPTED), (signal.SIGTERM, exits.TERMINATED)]
+)
+def test_a_command_that_is_ended_says_so_and_leaves_a_sound_store(tmp_path, number, code):
+    """Ctrl-C, and what ends a process, where there is no SIGHUP and no mask of signals."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "a.md").write_text("# A\n\nA lock of a canal.\n")
+    place = str(tmp_path / "kb")
+    command = [*IMITATION, "index", str(tmp_path / "site"), "--store", place, "--every", "1h"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as watching:
+        while "1 page" not in (line := watching.stderr.readline()):
+            assert line, "it ended by itself"
+        watching.send_signal(number)
+        rest = watching.stderr.read()
+    assert (watching.returncode, "Traceback" in rest) == (code, False), rest
+    assert imitate("doctor", "--verify", "--store", place)[:2] == (0, "the store is sound\n")
+
+
+def test_a_console_of_windows_is_enough_also_where_the_reader_ends_first(tmp_path):
+    (tmp_path / "site").mkdir()
+    for number in range(200):
+        text = f"# Tōkyō → {number}\n\n“Text” … 😀 {'word ' * 200}\n"
+        (tmp_path / "site" / f"page {number}.md").write_text(text, encoding="utf-8")
+    place = str(tmp_path / "kb")
+    console = {**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    for words in (("index", str(tmp_path / "site")), ("query", "Tōkyō"), ("links", "page 7"), ("doctor",)):
+        done = subprocess.run(
+            [*IMITATION, *words, "-s", place], capture_output=True, env=console, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.decode("cp1252")
+    command = [*IMITATION, "export", "-s", place]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reading:
+        assert reading.stdout.read(9) == b'{"id":"pa'
+        reading.stdout.close()
+        assert reading.stderr.read() == b""
+    assert reading.returncode == exits.OUTPUT_CLOSED
 
 
 @pytest.mark.parametrize("typed", [r"docs\site", r"C:\docs\site", r"..\site", "C:/docs"])

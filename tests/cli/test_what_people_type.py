@@ -33,7 +33,7 @@ WITHOUT_A_STORE = {
     "index nowhere": "linkstore: nowhere does not exist; give a URL, or a folder or file of pages",
     "index empty": "linkstore: nothing was indexed from ",
     "index pic.png": "linkstore: pic.png: the kind of source is not recognized; give one of: ",
-    "index table.csv": "linkstore: table.csv: a table is not read; write each row as a line of JSON with id and text",
+    "index table.csv": "linkstore: table.csv: data are not read; write each row as a line of JSON with id and text",
     "index docs/a.md#hubs": "linkstore: docs/a.md#hubs does not exist; did you mean: docs/a.md",
     "index my notes.md": "Error: Got unexpected extra argument(s) (notes.md); quote a name with spaces",
     "index docs notes.md": "Error: Got unexpected extra argument(s) (notes.md); quote a name with spaces",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 from bundle_cases import BUNDLE, write
@@ -12,7 +14,7 @@ from langchain_core.documents import Document
 from linkstore import LinkStore
 from linkstore.cli import exits
 from linkstore.errors import LinkStoreError
-from linkstore.ingest import FolderSource, index
+from linkstore.ingest import FolderSource, VaultSource, index
 
 TEXTS = """---
 type: Note
@@ -89,21 +91,72 @@ def test_notices_are_not_written(tmp_path):
     assert "superseded" not in (tmp_path / "out/metrics/churn-old.md").read_text()
 
 
+SITE = {
+    "index.html": "<title>Start</title><h1>Start</h1><p>To <a href='guide/set.html#s2'>set up</a> it: <a"
+    " href='guide/set.html#api.Way'>how</a>, <a href='guide/set.html#steps'>which</a>, <a"
+    " href='guide/set.html#gone'>lost</a>.</p>",
+    "guide/set.html": "<title>Set</title><h1 id='s1'>Set up</h1><p>A <a href='../'>way</a>.</p>"
+    "<h2 id='s2'>The 2nd step</h2><p id='unnamed'>Some more words to read.</p>"
+    f"<p id='api.Way'>{'A long way. ' * 400}</p><p>Back to <a href='#s1'>set up</a>.</p>"
+    "<h2 id='steps'>The 3rd step</h2><pre>run <b id='it'>it</b></pre><p>See <a href='#it'>it</a>.</p>",
+}
+
+
 def test_a_site_becomes_a_bundle_whose_links_lead_as_before(tmp_path):
-    site = {
-        "index.html": "<title>Home</title><h1>Home</h1><p>To <a href='guide/set.html#s2'>set up</a> it.</p>",
-        "guide/set.html": "<title>Set</title><h1 id='s1'>Set up</h1><p>A <a href='../'>way</a>.</p>"
-        "<h2 id='s2'>The 2nd step</h2><p>Some more words to read.</p>",
-    }
-    write(tmp_path / "in", site)
+    write(tmp_path / "in", SITE)
     assert export(tmp_path / "in", tmp_path / "out") == 2
 
     before, after = load(tmp_path / "in"), load(tmp_path / "out")
-    assert after["guide/set.md#s2"][0] == before["guide/set.html#s2"][0]
+    assert after["guide/set.md#the-2nd-step"][0] == before["guide/set.html#s2"][0]
     assert after["guide/set.md"][1]["type"] == "Page"
-    links = after["index-page.md"][2]
-    assert ("hyperlink", "/guide/set.md#s2", "out", "set up") in links
+    assert ("hyperlink", "/guide/set.md#s2", "out", "set up") in after["index-page.md"][2]
+    assert find_targets(after) >= find_targets(before)
+    assert len(find_targets(before)) == 6
     assert "okf_version" in (tmp_path / "out/index.md").read_text()
+
+
+def test_each_fragment_of_a_link_stands_in_the_markdown_that_it_leads_to(tmp_path):
+    """As GitHub and others read it: a heading has the id of its words, and an element its own."""
+    write(tmp_path / "in", SITE)
+    export(tmp_path / "in", tmp_path / "out")
+
+    led = []
+    for path in (tmp_path / "out").rglob("*.md"):
+        for target, fragment in re.findall(r"\(</([^>#]+)#([^>]+)>\)", path.read_text()):
+            text = (tmp_path / "out" / target).read_text()
+            words = re.findall(r"(?m)^#+ (.+)$", text)
+            ids = {re.sub(r"[^a-z0-9-]", "", word.lower().replace(" ", "-")) for word in words}
+            assert fragment in ids | set(re.findall(r'<a id="([^"]+)"></a>', text)), fragment
+            led.append(fragment)
+    assert sorted(led) == ["api.Way", "it", "s1", "s2", "steps"]
+    assert "unnamed" not in (tmp_path / "out/guide/set.md").read_text()
+
+
+def find_targets(documents):
+    """Return where hyperlinks lead: their labels, each with the beginnings of the texts with their tags."""
+    led = {
+        (tag, text[:40]) for text, _, links in documents.values() for _, tag, side, _ in links if side == "in"
+    }
+    return {
+        (label, tuple(sorted(text for tag, text in led if tag == wanted)))
+        for _, _, links in documents.values()
+        for kind, wanted, side, label in links
+        if (kind, side) == ("hyperlink", "out") and label in {"set up", "how", "which", "way", "it"}
+    }
+
+
+def test_the_elements_in_a_page_of_markdown_stay(tmp_path):
+    pages = {
+        "a.md": "---\ntype: A\ntitle: A\n---\n# A\n\n<a id='here'></a>Text.\n\n## B {#c}\n\n"
+        "<a id='d&amp;'></a>\n\n- x\n",
+        "index.md": "---\nokf_version: '0.2'\n---\n# All\n\n[A](/a.md#here)\n",
+    }
+    write(tmp_path / "in", pages)
+    export(tmp_path / "in", tmp_path / "out")
+
+    assert load(tmp_path / "out") == load(tmp_path / "in")
+    tags = {tag for _, tag, _, _ in load(tmp_path / "out")["a.md#c"][2]}
+    assert {"/a.md#c", "/a.md#d&"} <= tags
 
 
 def test_documents_without_pages_keep_their_typed_links(tmp_path):
@@ -139,6 +192,18 @@ def test_a_page_with_links_that_are_none_is_skipped_with_the_reason(tmp_path, fi
         summary = index(store, FolderSource(tmp_path))
 
     assert "linkstore_links" in summary.skipped["a.md"]
+
+
+def test_tags_in_the_text_of_notes_stay(tmp_path):
+    write(tmp_path / "in", {"a.md": "---\ntags: [x/y]\n---\n# A\n\nA #Plan/one.\n", "b.md": "# B\n\n[[a]]\n"})
+    with LinkStore() as store:
+        index(store, VaultSource(tmp_path / "in"))
+        write_bundle(store, tmp_path / "out")
+
+    tags = {tag for kind, tag, _, _ in load(tmp_path / "out")["a.md"][2] if kind == "tag"}
+    assert tags == {"x", "x/y", "plan", "plan/one"}
+    front = yaml.safe_load((tmp_path / "out/a.md").read_text().split("---")[1])
+    assert [link["tag"] for link in front["linkstore_links"]] == ["plan", "plan/one"]
 
 
 def test_nothing_is_overwritten(tmp_path):

@@ -9,13 +9,21 @@ from pathlib import Path
 
 import pytest
 from documented import linkstore
+from internals import write_json_lines
 from langchain_core.documents import Document
 from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
 
 from linkstore import Link, LinkStore, add_links, get_links
 from linkstore.cli import exits
 from linkstore.errors import DocumentError, SourceNotFoundError, StrategyError
-from linkstore.ingest import DocumentsSource, JsonLinesSource, RemovalRefusedError, WriteCounts, index
+from linkstore.ingest import (
+    DocumentsSource,
+    FolderSource,
+    JsonLinesSource,
+    RemovalRefusedError,
+    WriteCounts,
+    index,
+)
 
 
 @pytest.fixture
@@ -203,6 +211,59 @@ LOADED = [
     Document(page_content="Four.", id="four"),
     Document(page_content="Five."),
 ]
+
+
+def describe(document):
+    fields = {key: value for key, value in document.metadata.items() if key != "links"}
+    return document.id, document.page_content, fields, get_links(document)
+
+
+def part(id, page, text="Text."):
+    return {"id": id, "text": text, "page": page}
+
+
+def test_a_store_that_is_exported_and_indexed_has_the_same_pages(store, path, tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/a.md").write_text("# A\n\nText.\n\n## Zoo\n\nSee [b](b.md#last).\n\n## Ant\n\nText.\n")
+    (tmp_path / "site/b.md").write_text("---\nowner: me\n---\n# B\n\nText.\n\n## Last\n\nText.\n")
+    index(store, FolderSource(tmp_path / "site"))
+    store.add_texts(["Of no page."], ids=["a.md!"])
+    path.write_bytes(b"".join(write_json_lines(store)))
+
+    with LinkStore() as again:
+        assert index(again, JsonLinesSource(path)).pages.added == 3
+        assert index(again, JsonLinesSource(path)).pages == WriteCounts(unchanged=3)
+        assert list(map(describe, again.scan())) == list(map(describe, store.scan()))
+        pages = list(store.pages.digests())
+        assert again.pages.ids(None, pages) == store.pages.ids(None, pages)
+        assert again.pages.ids(None, ["a.md"]) == {"a.md": ("a.md", "a.md#zoo", "a.md#ant")}
+
+
+def test_a_page_of_several_lines_is_replaced_as_a_whole(store, path):
+    write(path, part("a", "p"), part("b", "p"), {"id": "c", "text": "Text."})
+    assert index(store, JsonLinesSource(path)).pages.added == 2
+
+    write(path, part("b", "p", "New."), part("d", "p"), {"id": "c", "text": "Text."})
+    assert index(store, JsonLinesSource(path)).pages == WriteCounts(updated=1, unchanged=1)
+    assert store.pages.ids(None, ["p"]) == {"p": ("b", "d")}
+
+
+def test_a_bad_line_does_not_part_a_page(store, path):
+    write(path, part("a", "p"), part("a", "p"), b"{", part("b", "p"), part("c", ["p"]))
+    summary = index(store, JsonLinesSource(path))
+
+    assert store.pages.ids(None, ["p"]) == {"p": ("a", "b")}
+    assert [*summary.skipped] == ["line 2", "line 3", "line 5"]
+    assert "\"page\" is ['p']" in summary.skipped["line 5"]
+
+
+@pytest.mark.parametrize("first", [part("a", "p"), {"id": "p", "text": "Text."}])
+def test_lines_of_a_page_that_stand_apart_are_reported(store, path, first):
+    write(path, first, {"id": "c", "text": "Text."}, part("b", "p"))
+    summary = index(store, JsonLinesSource(path))
+
+    assert store.pages.ids(None, ["p"]) == {"p": (first["id"],)}
+    assert "stand together" in summary.skipped["p"]
 
 
 def test_documents_of_loaders_are_indexed_as_they_are(store):

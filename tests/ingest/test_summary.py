@@ -9,7 +9,7 @@ import pytest
 from internals import is_notebook, show_progress
 
 from linkstore import LinkStore
-from linkstore.ingest import FolderSource, Summary, WriteCounts, index
+from linkstore.ingest import FolderSource, Summary, VaultSource, WriteCounts, index
 
 
 @pytest.fixture
@@ -36,6 +36,16 @@ def test_a_summary_reads_well_as_text_and_in_a_notebook(pages):
         f" links {summary.links['hyperlink']} hyperlink written>"
     )
     assert summary._repr_html_().startswith("<pre>pages     2 added")
+
+
+@pytest.mark.parametrize("source", [FolderSource, VaultSource])
+def test_front_matter_that_cannot_be_read_is_left_out_and_its_page_is_not_skipped(tmp_path, source):
+    (tmp_path / "a.md").write_text("---\ntitle: [\n---\n# A\n\nText.\n")
+    with LinkStore() as store:
+        summary = index(store, source(tmp_path))
+        assert [document.id for document in store.scan()] == ["a.md"]
+    assert "left out  a.md (front matter): the front matter is not valid YAML" in str(summary)
+    assert "skipped" not in str(summary)
 
 
 def test_names_in_a_summary_are_no_markup():

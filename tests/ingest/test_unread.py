@@ -12,7 +12,7 @@ from internals import Encodings, UsageError, describe_unread, recognize_kind
 
 from linkstore import LinkStore
 from linkstore.errors import SourceNotFoundError
-from linkstore.ingest import FolderSource, JsonLinesSource, VaultSource, index
+from linkstore.ingest import FolderSource, JsonLinesSource, NothingIndexedError, VaultSource, index
 
 PAGE = "<h1>T</h1><p>Text of the page.</p>"
 
@@ -52,6 +52,22 @@ def test_kinds_that_are_not_read_are_counted(store, tmp_path):
     }
     assert asdict(summary)["unread"] == dict(summary.unread)
     assert describe_unread({".mdx": 12, ".adoc": 3}) == "12 .mdx, 3 .adoc; --as vault reads .mdx"
+
+
+@pytest.mark.parametrize("source", [FolderSource, VaultSource])
+def test_tables_and_records_are_counted_and_it_is_said_what_to_do(store, tmp_path, source):
+    place = fill(tmp_path / "data", "a.csv b.csv c.json d/e.jsonl package.json search/search_index.json")
+    with pytest.raises(NothingIndexedError, match="write each row as a line of JSON"):
+        index(store, source(place))
+
+    fill(place, "a.md")
+    summary = index(store, source(place))
+    assert summary.unread == {".csv": 2, ".json": 1, ".jsonl": 1}
+    (line,) = (line for line in str(summary).splitlines() if line.startswith("left out"))
+    assert line.endswith(
+        "2 .csv, 1 .json, 1 .jsonl; data are not read; write each row as a line of JSON with id and text, and"
+        " give the .jsonl"
+    )
 
 
 def test_a_vault_counts_html(store, tmp_path):

@@ -68,7 +68,7 @@ def test_a_vault_becomes_documents_with_links(store, tmp_path):
     assert led_to(store, view) == {"Home.md"}, "by its alias"
     assert led_to(store, "search.md") == {"search.md"}
     assert links_of(store, "Map.md", "hyperlink") == {"/Map.md", "/Map.md#map"}
-    assert links_of(store, "Home.md", "tag") == {"start", "a/b", "todo", "not-2"}
+    assert links_of(store, "Home.md", "tag") == {"start", "a", "a/b", "todo", "not-2"}
     assert links_of(store, "Home.md", "category") == {"Cities"}
     metadata = store.get_by_ids(["Home.md"])[0].metadata
     assert (metadata["aliases"], metadata["created"], metadata["title"]) == (["Entry"], "2024-05-01", "Home")
@@ -104,6 +104,30 @@ def test_a_second_run_leaves_all_alone_but_what_other_notes_changed(store, tmp_p
     write(tmp_path, {"c/Other.md": "---\naliases: Later\n---\n# Other\n\nText.\n"})
     index(store, VaultSource(tmp_path), links=LINKS)
     assert led_to(store, "Start.md") == {"a/Note.md", "c/Other.md"}
+
+
+def test_the_name_of_a_note_may_have_a_number_sign(store, tmp_path):
+    pages = {
+        "C# notes.md": "# Sharp\n\nText.\n\n## In use\n\nText.\n",
+        "start.md": "---\nsee: '[[C# notes]]'\n---\n# Start\n\nOf [[C# notes]].\n",
+        "part.md": "# Part\n\nOf [[C# notes#In use]].\n",
+        "url.md": "# URL\n\nOf [it](C%23%20notes.md#in-use).\n",
+        "later.md": "# Later\n\nOf [[F# notes]], [[a#b#c#d#e#f]].\n",
+    }
+    write(tmp_path, pages)
+    summary = index(store, VaultSource(tmp_path), links=LINKS)
+
+    assert summary.dangling.internal == 2
+    assert led_to(store, "start.md") == {"C%23%20notes.md"}
+    assert led_to(store, "part.md") == led_to(store, "url.md") == {"C%23%20notes.md#in-use"}
+    assert "Of C# notes > In use." in store.get_by_ids(["part.md"])[0].page_content
+
+    write(tmp_path, {"F# notes.md": "# F\n\nText.\n", "F.md": "# Other\n\n## Notes\n\nText.\n"})
+    index(store, VaultSource(tmp_path), links=LINKS)
+    assert led_to(store, "later.md") == {"F.md"}, "as elsewhere, a number sign ends a name"
+    (tmp_path / "F.md").unlink()
+    index(store, VaultSource(tmp_path), links=LINKS)
+    assert led_to(store, "later.md") == {"F%23%20notes.md"}
 
 
 def test_a_dry_run_writes_nothing(store, tmp_path):
@@ -316,6 +340,7 @@ def test_tags_and_headings_keep_the_vowel_signs_of_their_script(store, tmp_path)
 
     assert links_of(store, "शब्द.md", "tag") == {
         "हिन्दी",
+        "தமிழ்",
         "தமிழ்/சொல்",
         "שָׁלוֹם",
         "می‌خواهم",
@@ -443,6 +468,21 @@ def test_embedded_pictures_are_not_text_but_for_their_labels(store, tmp_path):
     write(tmp_path, {"A.md": f"# A\n\n{text}\n", "B.md": "# B\n\nText. ![[B]]\n"})
     index(store, VaultSource(tmp_path), links=LINKS)
     assert store.get_by_ids(["A.md"])[0].page_content == "A\n\nPress here , and the tower B."
+
+
+def test_a_nested_tag_meets_the_tags_around_it(store, tmp_path):
+    pages = {
+        "a.md": "# A\n\nText #City/north/old.\n",
+        "b.md": "---\ntags: city\n---\n# B\n\nText.\n",
+        "c.md": "# C\n\nText #city/south/.\n",
+    }
+    write(tmp_path, pages)
+    index(store, VaultSource(tmp_path))
+
+    assert links_of(store, "a.md", "tag") == {"city", "city/north", "city/north/old"}
+    assert links_of(store, "c.md", "tag") == {"city", "city/south"}
+    shared = Link.bidir(kind="tag", tag="city")
+    assert [d.id for d in store.scan() if shared in get_links(d)] == ["a.md", "b.md", "c.md"]
 
 
 def test_tags_that_cannot_be_links_are_passed_over(store, tmp_path):

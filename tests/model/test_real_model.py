@@ -18,7 +18,7 @@ from urllib.request import urlopen
 
 import pytest
 from documented import linkstore
-from internals import TASK, Answer, Method, find_doubt
+from internals import TASK, Answer, Method, find_missing_name, join_text
 from langchain_core.documents import Document
 
 from linkstore import LinkStore
@@ -167,7 +167,7 @@ def test_a_typed_graph_and_facts_are_extracted(url):
     assert ("Lena Voss", "FOUNDED", "Company/korn") in links
     chunk = Document(text, id="t")
     [facts] = ModelExtractor(model_at(url)).extract([chunk])
-    assert [fact for fact in facts if not find_doubt(fact.text, chunk)]  # type: ignore[union-attr]
+    assert [fact for fact in facts if not find_missing_name(fact.text, join_text(chunk))]  # type: ignore[union-attr]
 
 
 def test_a_question_is_rewritten_and_turns_are_distilled(url):

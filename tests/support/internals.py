@@ -16,7 +16,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "MOST_ELEMENTS",
         "ExtractedFact",
         "ExtractedFacts",
-        "find_doubt",
+        "find_missing_name",
+        "join_text",
     ),
     "linkstore.agents.graph_prompt": ("MAX_PATHS", "list_paths", "write_task"),
     "linkstore.agents.graph_questions": ("aask_graph", "fit_schema"),
@@ -31,8 +32,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "make_endpoint",
     ),
     "linkstore.agents.model_calls": (
-        "MalformedOutput",
-        "ModelReply",
         "OutputModel",
         "PromptTooLongError",
     ),

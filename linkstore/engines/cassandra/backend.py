@@ -139,12 +139,7 @@ class CassandraBackend(Backend):
             version.check_size(self._settings.max_document_bytes)
         yield from self.record_names(collect_record_names(put))
         writer = writing.CassandraWriter(
-            self._fetcher,
-            self._clock,
-            self._derived,
-            self._settings,
-            self._corpus,
-            self._sources,
+            self._fetcher, self._clock, self._derived, self._settings, self._corpus, self._sources
         )
         return (yield from writer.apply(change, list(versions.values())))
 

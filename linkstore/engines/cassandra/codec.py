@@ -79,17 +79,12 @@ def unpack_vector(packed: bytes) -> Floats:
 
 def pack_set(*elements: bytes) -> bytes:
     """Pack a set of packed elements, such as states."""
-    return SIZE.pack(len(elements)) + join_sized(elements)
+    return SIZE.pack(len(elements)) + b"".join([SIZE.pack(len(element)) + element for element in elements])
 
 
 def unpack_set(packed: bytes | None) -> list[bytes]:
     """Return the packed elements of a set."""
     return split_sized(packed, SIZE.size) if packed else []
-
-
-def join_sized(values: Iterable[bytes]) -> bytes:
-    """Join values, each after its size."""
-    return b"".join([SIZE.pack(len(value)) + value for value in values])
 
 
 def split_sized(packed: bytes, at: int = 0) -> list[bytes]:

@@ -116,9 +116,7 @@ class DerivedRows:
         self._buckets = buckets
 
     def derive(
-        self,
-        versions: Sequence[DocumentVersion],
-        known: Mapping[str, RowSet] | None = None,
+        self, versions: Sequence[DocumentVersion], known: Mapping[str, RowSet] | None = None
     ) -> dict[str, RowSet]:
         """Return the rows of versions of documents, by id.
 

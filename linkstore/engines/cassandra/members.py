@@ -13,22 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from linkstore.core.arrays import (
-    Bools,
-    Floats,
-    Ints,
-    cosine_similarities,
-    is_member,
-    sort_unique,
-)
+from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities, is_member, sort_unique
 from linkstore.core.filters import Condition
-from linkstore.core.plans import (
-    EngineOperation,
-    Members,
-    ReachedMembers,
-    Side,
-    select_by_group,
-)
+from linkstore.core.plans import EngineOperation, Members, ReachedMembers, Side, select_by_group
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
 from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket

@@ -107,11 +107,6 @@ No store's own name ends so, and none of these ends with another. So no two stor
 """
 
 
-def can_name_tables(name: str) -> bool:
-    """Say whether the tables of a store can have this name."""
-    return _TABLE_NAME.fullmatch(name) is not None and not name.endswith(_TABLE_SUFFIXES)
-
-
 def quote_identifier(name: str) -> str:
     """Return the name of a keyspace, table or column as CQL takes it, whatever is in it."""
     return '"' + name.replace('"', '""') + '"'
@@ -133,7 +128,7 @@ class Tables:
     name: str
 
     def __post_init__(self) -> None:
-        if not can_name_tables(self.name):
+        if _TABLE_NAME.fullmatch(self.name) is None or self.name.endswith(_TABLE_SUFFIXES):
             raise BackendError(
                 f"{self.name!r} cannot name tables in Cassandra: take a letter and up to 37 letters,"
                 " digits and underscores that do not end with "

@@ -248,11 +248,7 @@ class DerivedData:
             loaded = self.load(before, view=False)
         index = loaded[1] if loaded else AnnIndex.make(mirror.dimension)
         keys = mirror.keys.take(mirror.find_living(mirror.keys.count_up_to(index.covered)))
-        return index.extend(
-            keys,
-            lambda wanted: mirror.vectors.take(mirror.keys.find(wanted)[0]),
-            last_key,
-        )
+        return index.extend(keys, lambda wanted: mirror.vectors.take(mirror.keys.find(wanted)[0]), last_key)
 
 
 class MemoryDerivedData(DerivedData):

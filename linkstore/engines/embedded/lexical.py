@@ -54,11 +54,6 @@ def rebuild_word_index(connection: apsw.Connection) -> None:
     connection.executemany(INSERT_WORDS, _make_word_rows(documents))
 
 
-def optimize_word_index(connection: apsw.Connection) -> None:
-    """Erase the words of removed documents from the index."""
-    connection.execute("INSERT INTO word (word) VALUES ('optimize')")
-
-
 def _make_word_rows(documents: Iterable[Any]) -> Iterator[tuple[int, str]]:
     for key, text, metadata, id in documents:
         yield key, " ".join(extract_document_terms(text, orjson.loads(metadata), id))

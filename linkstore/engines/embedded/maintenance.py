@@ -22,7 +22,7 @@ import apsw
 
 from linkstore.core.arguments import require_at_least, require_within
 from linkstore.core.processes import count_cores
-from linkstore.engines.embedded import lexical, schema
+from linkstore.engines.embedded import schema
 from linkstore.engines.embedded.database import Database
 from linkstore.engines.embedded.derived import (
     DerivedData,
@@ -88,7 +88,7 @@ def _count_kept(settings: dict[str, Any]) -> int:
 def _erase(connection: apsw.Connection) -> None:
     """Delete all that no document needs, also from the indexes, in an open write transaction."""
     clean_tables(connection, everything=True)
-    lexical.optimize_word_index(connection)
+    connection.execute("INSERT INTO word (word) VALUES ('optimize')")
     connection.execute(schema.FORGET_NAMES)
     schema.record_names(connection, schema.collect_names(connection))
 

@@ -114,10 +114,7 @@ class Column:
     def parts(self, start: int, stop: int) -> list[Array]:
         """Return rows ``start`` to ``stop``, as one or two views."""
         split = len(self.base)
-        views = [
-            self.base[start : min(stop, split)],
-            self.tail[max(start - split, 0) : max(stop - split, 0)],
-        ]
+        views = [self.base[start : min(stop, split)], self.tail[max(start - split, 0) : max(stop - split, 0)]]
         return list(filter(len, views))
 
     def rows(self, start: int, stop: int) -> Array:

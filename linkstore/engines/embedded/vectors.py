@@ -300,12 +300,7 @@ class AnnIndex:
         """Return vectors as the index stores them, after subtracting ``share`` of the centre."""
         return quantize(subtract_centre(vectors, share * self.centre))
 
-    def extend(
-        self,
-        keys: Ints,
-        vectors: Callable[[Ints], Floats],
-        covered: int,
-    ) -> AnnIndex:
+    def extend(self, keys: Ints, vectors: Callable[[Ints], Floats], covered: int) -> AnnIndex:
         """Return this index with documents added. This one, which shares the graph, is not to be used again.
 
         Args:

@@ -17,12 +17,7 @@ from linkstore.engines.embedded import lexical, schema
 from linkstore.engines.embedded.derived import DerivedData, Snapshot, forget_snapshot, parse_snapshot
 from linkstore.engines.embedded.filters import StoreView
 from linkstore.engines.embedded.maintenance import OpenStore
-from linkstore.engines.embedded.mirror import (
-    Mirror,
-    advance_mirror,
-    collect_columns,
-    make_empty_mirror,
-)
+from linkstore.engines.embedded.mirror import Mirror, advance_mirror, collect_columns, make_empty_mirror
 from linkstore.engines.embedded.vectors import LEAST_RECALL, AnnIndex, estimate_recall, get_codes
 from linkstore.engines.embedded.writing import EmbeddedWriter
 

@@ -95,9 +95,7 @@ def _find_words(record: Record) -> str:
 def _find_present(connection: apsw.Connection, ids: list[str]) -> dict[str, tuple[int, bytes]]:
     """Return the key and hash of each document that is already stored, by id."""
     rows = fetch_rows(
-        connection,
-        "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))",
-        (ids,),
+        connection, "SELECT id, key, hash FROM document WHERE id IN (SELECT value FROM json_each(?))", (ids,)
     )
     return {id: (key, digest) for id, key, digest in rows}
 

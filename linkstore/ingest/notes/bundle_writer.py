@@ -11,9 +11,11 @@ import posixpath
 import re
 import shutil
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
@@ -38,6 +40,7 @@ from linkstore.ingest.notes.bundles import (
     WRITTEN_LINKS,
     has_own_fields,
 )
+from linkstore.ingest.notes.frontmatter import FrontMatter, make_tag_links
 from linkstore.ingest.notes.markdown import slug
 from linkstore.ingest.suffixes import MARKDOWN_SUFFIXES
 
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
 _OWN_FIELDS: Final = frozenset({LINKS_KEY, "url", "headings", "page", "site", "title"})
 """Metadata that indexing makes of a file and its place."""
 _READ_KINDS: Final = frozenset(
-    {"hyperlink", "section", "heading", "citation", "tag", "category"}
+    {"hyperlink", "section", "heading", "citation"}
     | {"sourced_from", "superseded_by", "executor", "attester", "computation"}
 )
 """Kinds of link that are read from a page again."""
@@ -110,10 +113,11 @@ def write_bundle(store: CoreStore, folder: Path) -> int:
 
 
 def _plan_files(store: CoreStore) -> tuple[list[_Page], Mapping[str, str]]:
-    """Return the pages by name, and where the tags of their hyperlinks lead in the bundle."""
+    """Return the pages by name, and where the tags that hyperlinks lead to lie in the bundle."""
     pages: dict[str, _Page] = {}
     taken: dict[str, int] = {}
     targets: dict[str, str] = {}
+    wanted: set[str] = set()
     for document in store.scan():
         name = get_page(document)
         page = pages.get(name)
@@ -122,12 +126,11 @@ def _plan_files(store: CoreStore) -> tuple[list[_Page], Mapping[str, str]]:
                 name=name, file=_choose_file(name, taken), title=get_title(document) or name
             )
         page.ids.append(document.id or "")
-        own = _get_fragment(document)
         for link in get_links(document):
+            if link.kind == "hyperlink" and link.leads_out:
+                wanted.update((link.tag, split_tag(link.tag)[0]))
             if link.kind == "hyperlink" and link.leads_in and is_internal_tag(link.tag):
                 folder, fragment = split_tag(link.tag)
-                if fragment and posixpath.splitext(name)[1].lower() not in MARKDOWN_SUFFIXES:
-                    fragment = own
                 file = page.file
                 if posixpath.join(folder, INDEX_FILE) == f"/{file}":  # as it was written
                     file = f"{posixpath.dirname(file)}/".lstrip("/")
@@ -136,7 +139,8 @@ def _plan_files(store: CoreStore) -> tuple[list[_Page], Mapping[str, str]]:
     for name, page in pages.items():
         place = {id: number for number, id in enumerate(ordered.get(name, ()))}
         page.ids.sort(key=lambda id: (place.get(id, len(place)), id))
-    return [pages[name] for name in sorted(pages)], targets
+    led_to = {tag: target for tag, target in targets.items() if tag in wanted}
+    return [pages[name] for name in sorted(pages)], led_to
 
 
 def _choose_file(name: str, taken: dict[str, int]) -> str:
@@ -158,7 +162,8 @@ def _choose_file(name: str, taken: dict[str, int]) -> str:
 
 def _format_page(page: _Page, documents: Sequence[Document], targets: Mapping[str, str]) -> str:
     metadata = documents[0].metadata
-    body = "\n\n".join(_write_body(documents, targets))
+    is_markdown = posixpath.splitext(page.name)[1].lower() in MARKDOWN_SUFFIXES
+    body = "\n\n".join(_write_body(documents, targets, with_ids=is_markdown))
     fields = {
         key: value
         for key, value in metadata.items()
@@ -171,10 +176,11 @@ def _format_page(page: _Page, documents: Sequence[Document], targets: Mapping[st
             "title": get_title(documents[0]),
             **fields,
         }
+    tags = set(make_tag_links(FrontMatter(fields=metadata).tags))
     others = [
         link.to_dict()
         for link in dict.fromkeys(link for document in documents for link in get_links(document))
-        if link.kind not in _READ_KINDS
+        if link.kind not in _READ_KINDS and link not in tags
     ]
     if others:
         fields[WRITTEN_LINKS] = others
@@ -184,9 +190,21 @@ def _format_page(page: _Page, documents: Sequence[Document], targets: Mapping[st
     return f"---\n{block}---\n\n{body}\n"
 
 
-def _write_body(documents: Sequence[Document], targets: Mapping[str, str]) -> Iterator[str]:
+def _write_body(
+    documents: Sequence[Document], targets: Mapping[str, str], *, with_ids: bool
+) -> Iterator[str]:
+    """Yield the blocks of a page: the headings, fragments and texts of its documents.
+
+    Args:
+        documents: In order.
+        targets: Where the tags of hyperlinks lead in the bundle.
+        with_ids: Whether the page comes from Markdown: its headings may have ids in braces, and all fragments
+            are kept. Of another page, those that links lead to are. A fragment that is not what a heading is
+            called by itself gets an element, which all readers of Markdown know.
+    """
     before: list[str] = []
     seen: set[str] = set()
+    slugs: Counter[str] = Counter()
     for number, document in enumerate(documents):
         headings = [str(heading) for heading in document.metadata.get("headings") or ()]
         shared = next(
@@ -195,11 +213,20 @@ def _write_body(documents: Sequence[Document], targets: Mapping[str, str]) -> It
         )
         if headings and headings == before:
             shared -= _begins_section(document, seen, headings[-1])
-        seen.update(_list_fragments(document))
         ids = _find_heading_ids(document, headings[shared:])
         for level, (heading, id) in enumerate(zip(headings[shared:], ids, strict=True), shared + 1):
-            yield f"{'#' * min(level, 6)} {_escape(heading)}{id}"
+            base = slug(heading)
+            own = f"{base}-{slugs[base]}" if slugs[base] else base
+            has_id = with_ids and id != own and _ID.fullmatch(id) is not None
+            slugs[base] += not has_id
+            seen.add(id if has_id else own)
+            yield f"{'#' * min(level, 6)} {_escape(heading)}{f' {{#{id}}}' if has_id else ''}"
         before = headings
+        fragments = _list_fragments(document).items()
+        others = [at for at, tag in fragments if at not in seen and (with_ids or tag in targets)]
+        seen.update(others)
+        if others:
+            yield "".join(f'<a id="{escape(unquote(fragment))}"></a>' for fragment in others)
         text = _remove_added(document, headings, first=number == 0)
         links = [link for link in get_links(document) if link.kind == "hyperlink" and link.leads_out]
         yield from _write_blocks(text, [(link.label or "", _lead(link, targets)) for link in links])
@@ -216,22 +243,18 @@ def _get_fragment(document: Document) -> str:
     return split_tag(str(document.metadata.get("url") or ""))[1] or ""
 
 
-def _list_fragments(document: Document) -> list[str]:
-    """Return the fragments that lead to a document, in their order."""
-    tags = (link.tag for link in get_links(document) if link.kind == "hyperlink" and link.leads_in)
-    return list(dict.fromkeys(filter(None, (split_tag(tag)[1] for tag in tags))))
+def _list_fragments(document: Document) -> dict[str, str]:
+    """Return the fragments that lead to a document, in their order, each with its tag."""
+    tags = [link.tag for link in get_links(document) if link.kind == "hyperlink" and link.leads_in]
+    return {fragment: tag for tag in tags if (fragment := split_tag(tag)[1])}
 
 
 def _find_heading_ids(document: Document, headings: Sequence[str]) -> list[str]:
-    """Return for each heading above a document its id as Markdown, empty if its text alone gives it."""
+    """Return for each heading above a document its id, empty where it is not known."""
     fragments = _list_fragments(document)
-    ids = [""] * (len(headings) - 1) + [_get_fragment(document)] * bool(headings)
     if len(fragments) == len(headings):
-        ids = fragments
-    return [
-        "" if not id or re.sub(r"-\d+\Z", "", id) == slug(heading) or not _ID.fullmatch(id) else f" {{#{id}}}"
-        for heading, id in zip(headings, ids, strict=True)
-    ]
+        return list(fragments)
+    return [""] * (len(headings) - 1) + [_get_fragment(document)] * bool(headings)
 
 
 def _lead(link: Link, targets: Mapping[str, str]) -> str:

@@ -19,12 +19,12 @@ from urllib.parse import unquote
 
 from linkstore.core.links import LINKS_KEY, Link, parse_links
 from linkstore.core.succession import SUPERSEDED_BY
-from linkstore.core.urls import Site, is_short_tag, normalize_url
+from linkstore.core.urls import Site, normalize_url
 from linkstore.errors import LinkStoreError
 from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.protocol import Chunk, Hyperlink
 from linkstore.ingest.files import PageFile, quote_path
-from linkstore.ingest.notes.frontmatter import NO_FRONT_MATTER, FrontMatter
+from linkstore.ingest.notes.frontmatter import NO_FRONT_MATTER, FrontMatter, make_tag_links
 from linkstore.ingest.outlines import Outlines
 from linkstore.ingest.source import UnreadablePageError
 from linkstore.ingest.suffixes import MARKDOWN_SUFFIXES
@@ -317,10 +317,7 @@ class Bundles:
         except LinkStoreError as error:
             raise UnreadablePageError(f"its {WRITTEN_LINKS} are not links: {error}") from error
         yield from (link for link in links if link.kind != "hyperlink")  # a page is not another one
-        for name in concept.front.tags:
-            tag = name.casefold().strip("/")
-            if tag and "\0" not in tag and is_short_tag(tag):
-                yield Link.bidir(kind="tag", tag=tag, label=f"#{tag}")
+        yield from make_tag_links(concept.front.tags)
 
     def _find_tag(self, resource: str, concept: Concept, site: Site) -> str | None:
         """Return the tag of a reference, None for a resource without a page, such as a program."""

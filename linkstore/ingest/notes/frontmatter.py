@@ -13,11 +13,14 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Final
 
 import yaml
 
+from linkstore.core.links import Link
 from linkstore.core.text import replace_surrogates
+from linkstore.core.urls import is_short_tag
 from linkstore.errors import LinkStoreError
 
 _MOST_VALUES: Final = 10_000
@@ -137,6 +140,19 @@ class FrontMatter:
 
 
 NO_FRONT_MATTER: Final = FrontMatter()
+
+
+def make_tag_links(names: Iterable[str]) -> Iterator[Link]:
+    """Yield the links of tags, and of the tags around them: ``a/b`` is found by ``a`` too, as in Obsidian."""
+    parts = (filter(None, name.casefold().split("/")) for name in names)
+    for tag in dict.fromkeys(tag for own in parts for tag in accumulate(own, "{}/{}".format)):
+        if is_usable_tag(tag):
+            yield Link.bidir(kind="tag", tag=tag, label=f"#{tag}")
+
+
+def is_usable_tag(tag: str) -> bool:
+    """Say whether a link can have a tag."""
+    return bool(tag) and "\0" not in tag and is_short_tag(tag)
 
 
 def split_front_matter(text: str) -> tuple[str, str]:

@@ -28,6 +28,8 @@ from linkstore.ingest.notes.routes import Routes
 
 _MOST_FOLDERS: Final = 32
 """Number of last parts of its path by which a note is found; by more only if that is the whole path."""
+_MOST_SIGNS: Final = 4
+"""How many ``#`` the name of a note may have for wikilinks to lead to it."""
 _INDEX_NAMES: Final = ("index", "readme")
 _COMMENT: Final = re.compile(
     r"((?m:^[ >]*(?P<fence>`{3,}|~{3,})[^\n]*)(?s:.*?)(?:\n[ >]*(?P=fence)[`~]*[ \t]*(?=\n|\Z)|\Z)|`[^`\n]+`)"
@@ -40,7 +42,7 @@ _CALLOUT: Final = re.compile(r"\[!([\w\x80-\U0010ffff-]{1,40})\][+-]?[ \t]*")
 _PROPERTY_LINK: Final = re.compile(r"\[\[([^\[\]\n]{1,1000})\]\]")
 _BLOCK_ID: Final = re.compile(r"(?:^|[ \t\n])\^([A-Za-z0-9-]+)\s*\Z")
 _TARGETS: Final = re.compile(
-    r"\[\[([^\]|#\n]{0,1000})|\]\(\s*<?([^)>#\s]{1,1000})|^ {0,3}\[[^\]\n]{1,999}\]:\s*([^#\s]{1,1000})",
+    r"\[\[([^\]|\n]{0,1000})|\]\(\s*<?([^)>#\s]{1,1000})|^ {0,3}\[[^\]\n]{1,999}\]:\s*([^#\s]{1,1000})",
     re.MULTILINE,
 )
 _PICTURES: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".avif")
@@ -100,6 +102,18 @@ class NoteIndex:
             or self._at(name)
             or self._loose.get(_loosen_name(name))
         )
+
+    def find(self, target: str, page: str) -> tuple[str | None, str, str]:
+        """Return the note that ``[[target]]`` means, the name of it, and the place in it.
+
+        A ``#`` stands between them, and may be part of the name.
+        """
+        parts = target.split("#", _MOST_SIGNS)
+        for end in range(1, len(parts) + 1):
+            name = "#".join(parts[:end])
+            if note := self.resolve_name(name, page):
+                return note, name, "#".join(parts[end:])
+        return None, parts[0], "#".join(parts[1:])
 
     def resolve_path(self, path: str, page: str) -> str | None:
         """Return the note that a Markdown link means: a file, one published there, else as ``[[path]]``.
@@ -180,7 +194,7 @@ def find_property_links(value: object, path: str, notes: NoteIndex) -> Iterator[
             target, _, label = match[1].partition("|")
             href = _resolve_wikilink(target, path, notes)
             if href is not None:
-                yield Hyperlink(href=href, label=label.strip() or _format_target(target))
+                yield Hyperlink(href=href, label=label.strip() or _format_target(target, path, notes))
     elif isinstance(value, Mapping):
         for item in value.values():
             yield from find_property_links(item, path, notes)
@@ -234,13 +248,10 @@ class _NoteDialect(Dialect):
         if not target.strip():
             return None, f"[[{target}]]"
         if label is None:
-            return self._resolve(target), _format_target(target)
-        if not self._find(target) and self._find(label):
+            return self._resolve(target), _format_target(target, self._path, self._notes)
+        if not self._notes.find(target, self._path)[0] and self._notes.find(label, self._path)[0]:
             return self._resolve(label), target
         return self._resolve(target), None
-
-    def _find(self, target: str) -> str | None:
-        return self._notes.resolve_name(target.partition("#")[0], self._path)
 
     def write_text(self, text: str, *, first: bool) -> str:
         """Return the text with links for its tags, and with the title of a callout."""
@@ -278,15 +289,15 @@ def _find_tags(text: str) -> list[re.Match[str]]:
     return list(re.finditer(rf"(?<!\S)#(?!{MARK})(?=[\w/{marks}-]*[^\W\d_])([\w/-][\w/{marks}-]*)", text))
 
 
-def _format_target(target: str) -> str:
+def _format_target(target: str, page: str, notes: NoteIndex) -> str:
     """Return the visible text of a wikilink without label."""
-    return " > ".join(filter(None, (part.strip() for part in target.split("#")))) or target.strip()
+    _, name, place = notes.find(target, page)
+    return " > ".join(filter(None, map(str.strip, (name, *place.split("#"))))) or target.strip()
 
 
 def _resolve_wikilink(target: str, page: str, notes: NoteIndex) -> str | None:
     """Return the URL of a wikilink, relative to its page, or None for a file that is not a note."""
-    name, _, place = target.partition("#")
-    note = notes.resolve_name(name, page)
+    note, name, place = notes.find(target, page)
     suffix = posixpath.splitext(name.strip())[1]
     if note is None and suffix and not suffix[1:].isdigit() and " " not in suffix:
         note = name.strip().lstrip("/")

@@ -25,7 +25,6 @@ import xxhash
 from langchain_core.documents import Document
 
 from linkstore.core.links import Link
-from linkstore.core.urls import is_short_tag
 from linkstore.extract.blocks import fold_whitespace
 from linkstore.extract.html import DecodedText
 from linkstore.extract.protocol import Chunk, Hyperlink, Page
@@ -40,6 +39,8 @@ from linkstore.ingest.notes.frontmatter import (
     NO_FRONT_MATTER,
     FrontMatter,
     FrontMatterError,
+    is_usable_tag,
+    make_tag_links,
     read_front_matter,
     split_front_matter,
 )
@@ -232,7 +233,7 @@ class VaultNotes:
 
     def _hash_around(self, file: PageFile, targets: Iterable[str]) -> str:
         """Return a hash of all that a note is made of but its text, such as where its links lead."""
-        named, linked = self._notes.resolve_name, self._notes.resolve_path
+        named, linked = self._notes.find, self._notes.resolve_path
         leads = sorted(
             str((target, named(target, file.page), linked(target, file.page))) for target in targets
         )
@@ -273,22 +274,13 @@ class VaultNotes:
 def _add_tags(chunk: Chunk, front: FrontMatter) -> Chunk:
     """Add the tags of a chunk, and those of the front matter, as links."""
     written = (unquote(link.href.removeprefix(TAG_SCHEME)) for link in chunk.hyperlinks if _is_tag_link(link))
-    tags = dict.fromkeys(tag.casefold().strip("/") for tag in (*front.tags, *written))
-    links = [Link.bidir(kind="tag", tag=tag, label=f"#{tag}") for tag in tags if _is_usable_tag(tag)]
-    links += [
-        Link.bidir(kind="category", tag=category)
-        for category in map(fold_whitespace, front.categories)
-        if _is_usable_tag(category)
-    ]
+    names = filter(is_usable_tag, map(fold_whitespace, front.categories))
+    categories = (Link.bidir(kind="category", tag=name) for name in names)
     return replace(
         chunk,
         hyperlinks=tuple(link for link in chunk.hyperlinks if not _is_tag_link(link)),
-        links=(*chunk.links, *links),
+        links=(*chunk.links, *make_tag_links((*front.tags, *written)), *categories),
     )
-
-
-def _is_usable_tag(tag: str) -> bool:
-    return bool(tag) and "\0" not in tag and is_short_tag(tag)
 
 
 def _is_tag_link(link: Hyperlink) -> bool:

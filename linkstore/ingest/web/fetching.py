@@ -143,11 +143,7 @@ class Fetcher:
     """
 
     def __init__(
-        self,
-        settings: WebSettings,
-        *,
-        ports: frozenset[int] = frozenset(),
-        network: Network | None = None,
+        self, settings: WebSettings, *, ports: frozenset[int] = frozenset(), network: Network | None = None
     ) -> None:
         self._settings = settings
         self.ports: Final = ports
