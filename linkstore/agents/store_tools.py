@@ -373,7 +373,7 @@ def follow(
         scope: Of the tools.
         id: The document: its id, URL or name.
         kinds: Only links of these kinds. Default all.
-        direction: "forward" along the links, "backward" to what links to it, or "both".
+        direction: "forward" for what it links to, "backward" for what links to it, or "both".
 
     Raises:
         UnknownNameError: If no document in the store has links of one of the kinds.

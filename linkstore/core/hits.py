@@ -210,6 +210,21 @@ class Hit:
     contributions: Mapping[str, float] = field(default_factory=dict)
     chains: tuple[Chain, ...] = ()
 
+    @property
+    def page_content(self) -> str:
+        """The text of the document, under its name there: LangChain's retrievers take hits for documents."""
+        return self.document.page_content
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata of the document, as stored."""
+        return self.document.metadata
+
+    @property
+    def id(self) -> str | None:
+        """The id of the document."""
+        return self.document.id
+
     def __repr__(self) -> str:
         return f"<Hit {self.document.id!r} score={self.score:.4f} depth={self.depth}>"
 

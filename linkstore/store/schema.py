@@ -9,6 +9,7 @@ The type of a document is the value of a metadata field, ``"type"`` unless the s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -129,7 +130,9 @@ class Schema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "types", _check_type_names("types", self.types))
-        object.__setattr__(self, "relations", tuple(self.relations))
+        of_set = isinstance(self.relations, AbstractSet)  # its order differs from process to process
+        relations = sorted(self.relations, key=str) if of_set else self.relations
+        object.__setattr__(self, "relations", tuple(relations))
         if isinstance(self.version, bool) or not isinstance(self.version, int) or self.version < 1:
             raise SchemaError(
                 f"the version of a schema must be an integer of at least 1, not {self.version!r}"

@@ -151,8 +151,8 @@ def _convert_error(error: apsw.Error | OSError, operation: str, path: Path) -> B
     full = isinstance(error, apsw.FullError) or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT)
     if full or (isinstance(error, apsw.IOError) and _count_free_bytes(path) < 1 << 20):  # perhaps full
         return StoreFullError(
-            f"{operation} {path}: no space left ({error}); nothing was written and what was stored before is"
-            " intact: free some space and try again"
+            f"{operation} {path}: no space left ({error}); this step wrote nothing, and what was stored"
+            " before is intact: free some space and try again"
         )
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
         return StoreFormatError(
