@@ -202,9 +202,7 @@ class Excerpt:
         return iter(self.offers)
 
 
-def _choose_progress(
-    progress: Progress | Literal["auto"] | None,
-) -> AbstractContextManager[Progress | None]:
+def _choose_progress(progress: Progress | Literal["auto"] | None) -> AbstractContextManager[Progress | None]:
     return show_progress() if progress == "auto" else nullcontext(progress)
 
 
