@@ -30,7 +30,7 @@ class LinkStorePlugin(BasePlugin[LinkStoreConfig]):  # type: ignore[no-untyped-c
         self._builds = True
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
-        """Note what MkDocs was started for."""
+        """Record what MkDocs was started for."""
         self._builds = command != "serve"
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:

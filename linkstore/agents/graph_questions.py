@@ -100,10 +100,21 @@ def ask_graph(
 ) -> GraphReply:
     """Have a model write a query for a question, and answer it exactly: see :meth:`LinkStore.match`.
 
+    The model sees the types, fields and relations, examples made of them, and the paths that lead from what
+    the question names. A relationship that the schema allows in the other direction only is turned; a name
+    that is not in the question is refused. These queries have no answer:
+
+    - The question has the name of a document, or one of the values of fields that the model was shown, and
+      the query has not.
+    - The question has a word such as *not*, *without* or *nicht*, and the query excludes and compares
+      nothing.
+    - The schema allows a relation in both directions, as ``REPORTS_TO`` between persons, and the model means
+      something else when it is shown the paths in the other order. Only such questions cost this call.
+
     Args:
         store: A store with a schema.
         question: The question.
-        model: A chat model. It is asked once more if its query has no result.
+        model: A chat model. It is asked once more if its query has no result, with the reason.
         filter: Only documents with such metadata exist for the query, and for its description.
 
     Raises:

@@ -113,7 +113,7 @@ def _format_answer(
         lines.append(f"{shown} of {format_count(answer.distinct, 'value')} of {quote_value(query.field)}:")
         lines += [f"- {escape_unprintable(quote_value(value))}" for value in answer.values]
         lines += [f"- {escape_unprintable(quote_value(value))}: {count:,}" for value, count in answer.groups]
-    data = {**answer.to_dict(), **more, "notes": list(remarks)}
+    data = {**answer.to_dict(), **more, "remarks": list(remarks)}
     return ToolAnswer(text="\n".join([*lines, *remarks]), data=data)
 
 

@@ -39,13 +39,7 @@ from linkstore.agents.answers import (
     ReadingStatement,
 )
 from linkstore.agents.facts import CHUNK_KEY, find_missing_name, join_text, read_place
-from linkstore.agents.model_calls import (
-    TRIES,
-    CallTimeoutError,
-    ModelReply,
-    OutputModel,
-    PromptTooLongError,
-)
+from linkstore.agents.model_calls import TRIES, CallTimeoutError, ModelReply, OutputModel, PromptTooLongError
 from linkstore.agents.outputs import add_fields
 from linkstore.agents.prompts import CitedReply, CitedStatement
 from linkstore.context.compiled import TokenCounter

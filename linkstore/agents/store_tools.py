@@ -359,10 +359,7 @@ def delete(scope: ToolScope, id: str) -> Operation[ToolAnswer]:
 
 
 def follow(
-    scope: ToolScope,
-    id: str,
-    kinds: Kinds = None,
-    direction: Direction = "forward",
+    scope: ToolScope, id: str, kinds: Kinds = None, direction: Direction = "forward"
 ) -> Operation[ToolAnswer]:
     """List what a document links to, or which documents link to it.
 

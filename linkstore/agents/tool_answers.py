@@ -121,7 +121,7 @@ def make_results_answer(
         more: Further data.
     """
     shown = (line for rank, result in enumerate(results, 1) for line in result.lines(rank))
-    data = {"results": [result.to_dict() for result in results], "notes": list(remarks), **more}
+    data = {"results": [result.to_dict() for result in results], "remarks": list(remarks), **more}
     return ToolAnswer(text="\n".join([heading, *shown, *remarks]), data=data)
 
 

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from linkstore.cli.commands import EmbeddingOption, JsonOption, StoreOption, TextArgument
-from linkstore.cli.exits import (
-    NOT_ANSWERED,
-    SOURCE_INCOMPLETE,
-    USAGE,
-    Terminated,
-    UsageError,
-    get_exit_code,
-)
+from linkstore.cli.exits import NOT_ANSWERED, SOURCE_INCOMPLETE, USAGE, Terminated, UsageError, get_exit_code
 from linkstore.cli.output import MAX_SHOWN_SECTIONS, complain, inform, print_result, show, write_json
 from linkstore.cli.query import check_question, show_results
 from linkstore.cli.stores import open_backend, open_core_store, open_store
@@ -84,9 +77,9 @@ def ask(
     """Answer a question from a store.
 
     A chat model answers from the best passages, with its sources, in one call. Where they lack the answer, it
-    reads on: it searches, follows links and keeps notes, or says that the sources do not have it. A terminal
-    shows each step, as --verbose does elsewhere. Ctrl-C shows what was found until then. With --facts it also
-    reads by facts.
+    reads on: it searches, follows links and keeps findings, or says that the sources do not have it. A
+    terminal shows each step, as --verbose does elsewhere. Ctrl-C shows what was found until then. With
+    --facts it also reads by facts.
 
     Args:
         model (NAME): Chat model, such as openai:gpt-4.1-mini or ollama:qwen3.

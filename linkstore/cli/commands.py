@@ -50,8 +50,8 @@ EmbeddingOption = Annotated[
     typer.Option(
         "--embedding",
         metavar="NAME",
-        help="The embedding: wordllama, minilm, openai:MODEL, or package.module:function that makes it;"
-        " default that of the store, else LINKSTORE_EMBEDDING.",
+        help="The embedding: wordllama, minilm, bge-small, multilingual, openai:MODEL, or"
+        " package.module:function that makes it; default that of the store, else LINKSTORE_EMBEDDING.",
     ),
 ]
 TextArgument = Annotated[
@@ -254,8 +254,10 @@ class _CommandGroup(TyperGroup):
             return super().invoke(ctx)
         except Exception as error:
             message = getattr(error, "message", None)  # of click, or of the copy that Typer has
-            if isinstance(message, str) and message.startswith("Got unexpected extra argument"):
-                vars(error)["message"] = f"{message}; quote a name with spaces, and name a store by --store"
+            if isinstance(message, str):
+                extra = message.startswith("Got unexpected extra argument")
+                more = "; quote a name with spaces, and name a store by --store" if extra else ""
+                vars(error)["message"] = f"{message.removeprefix('Value error, ')}{more}"
             raise
 
 

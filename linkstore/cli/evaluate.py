@@ -74,7 +74,8 @@ def evaluate(
         corpus (FILE): JSON Lines of {"id", "title", "text", "links"?}.
         store (PLACE): An existing store, instead of --corpus; default that of
             LINKSTORE_STORE, or of the working directory.
-        embedding (NAME): wordllama, minilm or openai:MODEL; default wordllama, or that of the store.
+        embedding (NAME): wordllama, minilm, bge-small, multilingual or openai:MODEL; default wordllama,
+            or that of the store.
         strategies (NAMES): Strategies to compare, such as similarity,words,pagerank; default all.
         links (NAMES): Kinds of links to keep, and extractors to run; default all kinds, else mention,entity.
         gold: What gold answers are; default: recognized. Any chunk of a page or section counts.

@@ -13,12 +13,14 @@ from typing import Any, Final, NoReturn, TextIO
 
 from linkstore.cli.output import complain
 from linkstore.errors import (
+    ArgumentError,
     BudgetError,
     EmbeddingError,
     EvaluationError,
     FilterError,
     LinkStoreError,
     MissingExtraError,
+    QueryError,
     SourceConflictError,
     StoreBusyError,
     StoreFormatError,
@@ -87,7 +89,7 @@ _CODES: Final[Mapping[int, tuple[type[LinkStoreError], ...]]] = {
     EMBEDDING_MISSING: (EmbeddingError, MissingExtraError),
     USAGE: (
         *(SourceConflictError, FilterError, UnknownNameError, StrategyError),
-        *(EvaluationError, BudgetError, UsageError),
+        *(EvaluationError, BudgetError, UsageError, ArgumentError, QueryError),
     ),
     UNAVAILABLE: (UnavailableError,),
 }

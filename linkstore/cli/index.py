@@ -70,7 +70,8 @@ def index(
         kind (KIND): Kind of SOURCE: website, page, llms, folder, vault, wiki, jsonl or zim; default:
             recognized.
         links (NAMES): Link extractors; default hyperlink,section,citation; also mention, entity, keyword.
-        embedding (NAME): wordllama, minilm or openai:MODEL; default that of the store, else wordllama.
+        embedding (NAME): wordllama, minilm, bge-small, multilingual or openai:MODEL; default that of
+            the store, else wordllama.
         name (NAME): Name of the source in the store; default its path or URL.
         prefix (PATH): Store the pages below this path, such as 3.13, next to other sites.
         allow (PATTERN): Website: index only pages that match, such as /docs/ or /*/en/; repeatable.
@@ -109,8 +110,7 @@ def index(
     }
     if is_among_pages(store, source):
         raise UsageError(
-            f"--store {store} is the folder of the pages; give another, such as"
-            f" --store {store.rstrip('/')}.kb"
+            f"--store {store} is the folder of the pages; give another: --store {Path(store).resolve()}.kb"
         )
     if partition is not None and (watch or every is not None):
         raise UsageError("--partition is for a single run, without --watch and --every")

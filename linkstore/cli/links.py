@@ -181,7 +181,9 @@ def show_broken(store: CoreStore, *, json: bool) -> None:
             for link in links:
                 label = f" “{link['label']}”" if link["label"] else ""
                 show(f"  {make_readable(link['tag'])}{label}")
-    if not missing:
+    if missing:
+        inform("links to pages that robots.txt or --deny left out are listed, too: they were not fetched")
+    else:
         inform("all links within the indexed sites lead to a page")
     if external:
         inform(f"links to other sites: {external:,}, not looked at")

@@ -129,7 +129,7 @@ def doctor(
     Reads all documents. Reports what its schema does not allow, types of documents that no traversal reaches,
     pages that changed since they were indexed, links that lead to no document, different spellings of names,
     and of bundles of the Open Knowledge Format invalid fields, dead links, orphans and stale pages. The exit
-    code is 10 if there is an alarm, with --strict also if there is a note. Writes nothing.
+    code is 10 if there is an alarm, with --strict also if there is a hint. Writes nothing.
 
     With --since, only lists the pages that runs of index added, updated and removed. With --evidence, only
     holds what query --evidence wrote against the store. With --verify, only compares all derived data with
@@ -144,7 +144,7 @@ def doctor(
         trust_claims: The sources were indexed with --trust-claims.
         encoding (NAME): The sources were indexed with this --encoding.
         max_bytes (N): The sources were indexed with this --max-bytes.
-        strict: End with exit code 10 also if there are only notes, as for continuous integration.
+        strict: End with exit code 10 also if there are only hints, as for continuous integration.
         since (TIME): List what runs of index changed from this time on instead: a date, a time, or 'last'
             for the last run that changed something.
         evidence (FILE): Check instead whether the store still has these passages; the exit code is 10 if not.
@@ -167,11 +167,7 @@ def doctor(
         _verify(store, repair=repair, json=json)
         return
     with open_store(store) as opened_store:
-        options = {
-            "claims": "any" if trust_claims else None,
-            "encoding": encoding,
-            "max_bytes": max_bytes,
-        }
+        options = {"claims": "any" if trust_claims else None, "encoding": encoding, "max_bytes": max_bytes}
         sources = dict(_open_source(opened_store, text, options) for text in source or ())
         from linkstore.evaluate.checkup import NAME_KINDS, examine
 

@@ -91,7 +91,7 @@ def memory(
         return
     refuse_options("goes with import only", tools=tools)
     if words and len(words) > 1:
-        raise UsageError(f"give one SESSION, not {len(words)}; quote a name with spaces")
+        raise UsageError(f"give one SESSION, not {len(words)}; quote a name with spaces; forget by --forget")
     session = words[0] if words else None
     of_recall = {"knowledge": knowledge, "everywhere": everywhere, "k": k, "as_of": as_of}
     of_forget = {"entity": entity, "before": before, "preview": preview}
@@ -209,14 +209,13 @@ def _forget(
     if session is not None:
         key = _find_session(memory, session, user, agent)
         gone = memory.forget(key, entity=entity, before=moment, preview=preview)
-        if not gone and key not in memory.sessions(user_id=key.user_id, agent_id=key.agent_id):
-            inform(str(_make_unknown_session(key)))
     else:
         gone = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment, preview=preview)
     if json:
         write_json({"turns": dict(gone.turns), "notes": list(gone.notes)})
     also = f" and {format_count(len(gone.notes), 'note')}" if gone.notes else ""
-    inform(f"{'would forget' if preview else 'forgot'} {format_count(len(gone), 'turn')}{also}")
+    why = f": {gone.reason}" if gone.reason else ""
+    inform(f"{'would forget' if preview else 'forgot'} {format_count(len(gone), 'turn')}{also}{why}")
 
 
 def _parse_moment(option: str, text: str) -> datetime:

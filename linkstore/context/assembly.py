@@ -107,7 +107,7 @@ class Assembly:
             ),
             selection=settings.selection,
             order=settings.order,
-            notes=tuple(self._collect_remarks(draft)),
+            remarks=tuple(self._collect_remarks(draft)),
             reason=None if draft.pieces else self._explain_empty(draft),
         )
 

@@ -247,7 +247,7 @@ class Compiled:
         left_out: Candidates that were not taken, best ranked first.
         selection: How the documents were selected: ``"rank"`` or ``"knapsack"``.
         order: How they were ordered.
-        notes: What else there is to know: requirements that lead nowhere, fields on memories that cannot be
+        remarks: What else there is to know: requirements that lead nowhere, fields on memories that cannot be
             read, tokens left free for want of candidates.
         reason: Why the context is empty; None if it is not.
     """
@@ -261,7 +261,7 @@ class Compiled:
     left_out: tuple[OmittedHit, ...]
     selection: str
     order: str
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     reason: str | None = None
 
     @property
@@ -303,7 +303,7 @@ class Compiled:
         ]
         if len(self.left_out) > _MOST_LISTED:
             lines.append(f"        and {len(self.left_out) - _MOST_LISTED} more")
-        return "\n".join([*lines, *(f"note: {escape_unprintable(note)}" for note in self.notes)])
+        return "\n".join([*lines, *(f"remark: {escape_unprintable(remark)}" for remark in self.remarks)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the context as plain JSON."""
@@ -312,7 +312,7 @@ class Compiled:
             **{name: getattr(self, name) for name in names},
             "items": [item.to_dict() for item in self.items],
             "left_out": [asdict(hit) for hit in self.left_out],
-            "notes": list(self.notes),
+            "remarks": list(self.remarks),
             "reason": self.reason,
         }
 

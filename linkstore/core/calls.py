@@ -71,10 +71,7 @@ def request(requested: Call[T]) -> Operation[T]:
 
 
 def call(
-    blocking: Callable[P, T],
-    awaiting: Callable[P, Awaitable[T]] | None,
-    *args: P.args,
-    **kwargs: P.kwargs,
+    blocking: Callable[P, T], awaiting: Callable[P, Awaitable[T]] | None, *args: P.args, **kwargs: P.kwargs
 ) -> Operation[T]:
     """Return the result of a call in one of its two forms, as an operation; see :class:`Call`."""
     return request(Call(blocking, awaiting, args, kwargs))

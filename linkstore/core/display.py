@@ -34,6 +34,8 @@ _NOT_READABLE: Final = re.compile(
 SNIPPET_WIDTH: Final = 200
 """Longest snippet, in characters, ellipses not counted."""
 _SHORTEST_STEM: Final = 4
+_LONGEST_STEM: Final = 40
+"""Letters of a word of a query of which a longer word counts as a form."""
 Span = tuple[int, int]
 
 
@@ -119,18 +121,14 @@ def find_query_spans(text: str, query: str) -> list[tuple[Span, str]]:
 
     A longer form of a word counts as the word (``monorails`` for ``monorail``). Stop words do not count.
     """
-    terms = [term for term in dict.fromkeys(tokenize(query)) if term not in STOP_WORDS]
+    ranks = {term: rank for rank, term in enumerate(dict.fromkeys(tokenize(query))) if term not in STOP_WORDS}
     spans = []
     for match in find_words(text):
         word = fold(match[0])
-        term = next((term for term in terms if _is_form_of(word, term)), None)
-        if term is not None:
-            spans.append((match.span(), term))
+        forms = {word, *(word[:length] for length in range(_SHORTEST_STEM, min(len(word), _LONGEST_STEM)))}
+        if terms := forms & ranks.keys():
+            spans.append((match.span(), min(terms, key=ranks.__getitem__)))
     return spans
-
-
-def _is_form_of(word: str, term: str) -> bool:
-    return word == term or (len(term) >= _SHORTEST_STEM and word.startswith(term))
 
 
 def _find_window(text: str, words: Sequence[Span], found: Sequence[tuple[Span, str]], width: int) -> Span:

@@ -28,7 +28,7 @@ from linkstore.store.unanswered import UnansweredQuestion, read_unanswered
 if TYPE_CHECKING:
     from linkstore.store.linkstore import LinkStore
 
-Severity = Literal["alarm", "note"]
+Severity = Literal["alarm", "hint"]
 MAX_EXAMPLES: Final = 5
 """How many examples a finding has at most."""
 
@@ -40,7 +40,7 @@ class CheckupFinding:
     Args:
         check: What was checked: ``schema``, ``drift``, ``coverage``, ``stale``, ``dangling``, ``names``,
             ``confidence``, ``bundle`` or ``sound``.
-        severity: ``"alarm"``: searches miss something, or may. ``"note"``: it may be as it should be.
+        severity: ``"alarm"``: searches miss something, or may. ``"hint"``: it may be as it should be.
         text: What it is, in words.
         count: How many documents, links or pages it concerns.
         examples: The first of these.
@@ -165,7 +165,7 @@ def _check_names(kinds: Collection[str], named: Iterable[tuple[str, Link]]) -> I
                 f"links of the kind {kind!r} with a confidence below {MIN_CONFIDENCE}: {count:,},"
                 f" {format_percent(count / scored[kind])} of those that have one"
             )
-            yield make_finding("confidence", "note", text, count, doubtful[kind])
+            yield make_finding("confidence", "hint", text, count, doubtful[kind])
 
 
 MAX_VERIFIED: Final = 20_000
@@ -175,10 +175,7 @@ _EXTERNAL_KINDS: Final = frozenset({"hyperlink", "citation", "sourced_from"})
 
 
 def examine(
-    store: LinkStore,
-    *,
-    sources: Mapping[str, Source] | None = None,
-    names: Collection[str] = NAME_KINDS,
+    store: LinkStore, *, sources: Mapping[str, Source] | None = None, names: Collection[str] = NAME_KINDS
 ) -> Checkup:
     """Check a store: its schema, types that no traversal reaches, stale pages, links and names.
 
@@ -274,7 +271,7 @@ def _check_drift(graph: TypedGraph, schema: Schema | None) -> Iterator[CheckupFi
         whole = count == standing[name].documents
         starts = ", ".join(sorted(roots))
         text = f"no traversal from {starts} reaches {'any' if whole else f'{count:,}'} of the type {name!r}"
-        yield make_finding("drift", "alarm" if whole else "note", text, count, ids if len(left) == 1 else ())
+        yield make_finding("drift", "alarm" if whole else "hint", text, count, ids if len(left) == 1 else ())
 
 
 def _check_coverage(
@@ -284,13 +281,14 @@ def _check_coverage(
     for kind, count in dangling.items():
         every = count >= survey.links.get(kind, 0)
         share = ", all of them" if every else ""
-        text = f"links of the kind {kind!r} that lead to no document: {count:,}{share}"
+        why = " (absent, or not fetched, as robots.txt or an option says)" if kind in _EXTERNAL_KINDS else ""
+        text = f"links of the kind {kind!r} that lead to no document{why}: {count:,}{share}"
         tags = (tag for of, tag, _ in survey.dangling if of == kind and _is_expected_inside(of, tag))
-        yield make_finding("dangling", "note", text, count, tags)
+        yield make_finding("dangling", "hint", text, count, tags)
     unused = sorted(schema.kinds - survey.links.keys()) if schema and survey.documents else []
     if unused:
         text = f"kinds of the schema that no link has: {len(unused):,}"
-        yield make_finding("coverage", "note", text, len(unused), unused)
+        yield make_finding("coverage", "hint", text, len(unused), unused)
 
 
 def _count_dangling_links(survey: Survey) -> dict[str, int]:
@@ -337,7 +335,7 @@ def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[Checku
     if comparison.unread:
         reasons = (f"{page} ({reason})" for page, reason in comparison.unread)
         text = f"parts of {name} that could not be looked at: {len(comparison.unread):,}"
-        yield make_finding("stale", "note", text, len(comparison.unread), reasons)
+        yield make_finding("stale", "hint", text, len(comparison.unread), reasons)
 
 
 def _check_bundles(bundles: BundleCheck, survey: Survey) -> Iterator[CheckupFinding]:
@@ -345,10 +343,10 @@ def _check_bundles(bundles: BundleCheck, survey: Survey) -> Iterator[CheckupFind
     dead = bundles.find_dead_links((kind, tag) for kind, tag, _ in survey.dangling)
     checks: list[tuple[Severity, list[str], str]] = [
         ("alarm", bundles.find_untyped(), "pages of bundles without a type"),
-        ("note", bundles.find_invalid(), "pages of bundles whose fields are not as the format says"),
-        ("note", dead, "links of bundles that lead to no page"),
-        ("note", bundles.find_orphans(), "pages of bundles that no other page links to"),
-        ("note", bundles.find_stale(dt.datetime.now(dt.UTC).date()), "pages of bundles that are out of date"),
+        ("hint", bundles.find_invalid(), "pages of bundles whose fields are not as the format says"),
+        ("hint", dead, "links of bundles that lead to no page"),
+        ("hint", bundles.find_orphans(), "pages of bundles that no other page links to"),
+        ("hint", bundles.find_stale(dt.datetime.now(dt.UTC).date()), "pages of bundles that are out of date"),
     ]
     for severity, pages, what in checks:
         if pages:

@@ -182,10 +182,10 @@ class _BlockReader:
                     self._add_text(only)
 
     def _read_inline(self, node: Node, tag: str) -> str | None:
-        """Note an element in a line, and return its text, None if there are elements in it to be read."""
+        """Keep the targets of an element in a line; return its text, None if what is in it is to be read."""
         steps = self._sequence
         if tag == "a" or node.id:
-            self._note(node, tag, self._mark())
+            self._keep_targets(node, tag, self._mark())
         if self._sequence > steps:  # what is in it is no block of the page
             return read_inner_text(node, unseen=self._unseen).replace(BREAK, " ")
         return get_only_text(node)
@@ -209,7 +209,7 @@ class _BlockReader:
         """Keep the links of drawings and the headings in buttons, and leave out other unseen elements."""
         if tag == "svg":
             for link in node.css("a"):
-                self._note(link, "a", self._mark())
+                self._keep_targets(link, "a", self._mark())
         elif tag == "button" and node.css_first(", ".join(HEADINGS)) is not None:
             self._flush(around)
             self._read_block(node, "div", depth + 1)
@@ -244,7 +244,7 @@ class _BlockReader:
                 self._blocks[-1] = self._blocks[-1].with_at_end((), links)
 
     def _read_container(self, node: Node, tag: str, depth: int) -> None:
-        self._note(node, tag)
+        self._keep_targets(node, tag)
         self._lead = _LEADS.get(tag, self._lead)
         around = self._term
         if tag == "dd":
@@ -309,7 +309,7 @@ class _BlockReader:
 
     def _read_title(self, node: Node, depth: int) -> None:
         """Read a page's name as a heading, and below it the blocks in it, which name its groups."""
-        self._note(node, "div")
+        self._keep_targets(node, "div")
         children = list(node.iter(include_text=True))
         text = "".join(child.text() for child in children if child.tag not in BLOCKS)
         self._emit(fold_whitespace(text), (), TITLE, level=1, fragment=node.id)
@@ -319,7 +319,7 @@ class _BlockReader:
 
     def _read_row(self, node: Node, depth: int) -> None:
         """Read a table row as one line, unless a cell holds more than one."""
-        self._note(node, "tr")
+        self._keep_targets(node, "tr")
         start = len(self._blocks)
         simple, around = True, self._in_columns
         links, sequence = self._links, self._sequence
@@ -347,27 +347,27 @@ class _BlockReader:
 
         The anchors and links of the element wait for it to be emitted.
         """
-        self._note(node, tag)
+        self._keep_targets(node, tag)
         only = get_only_text(node)
         if only is not None:
             return _remove_marks(only, 0)
         if tag in _CODE and node.css_first(_IN_CODE) is None:  # highlighted: a <span> for each token
             return _remove_marks(node.text(), 0)
-        noted = 0
+        marks = 0
 
         def mark(child: Node, tag: str, parts: list[str]) -> None:
-            nonlocal noted
+            nonlocal marks
             if tag != "a" and tag != "svg" and (tag in SILENT or not child.id):
                 return
             for node in child.css("a") if tag == "svg" else (child,):
-                self._note(node, node.tag or "", noted)
+                self._keep_targets(node, node.tag or "", marks)
                 parts.append(MARK)
-                noted += 1
+                marks += 1
 
         text = read_inner_text(node, mark, self._unseen)
-        return _remove_marks(text, noted)
+        return _remove_marks(text, marks)
 
-    def _note(self, node: Node, tag: str, number: int = _AT_START) -> None:
+    def _keep_targets(self, node: Node, tag: str, number: int = _AT_START) -> None:
         """Keep an element's anchors and link for the block in the making."""
         waiting, own = self._waiting, node.id
         if own:

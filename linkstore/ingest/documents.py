@@ -161,7 +161,7 @@ class Refusals:
         self._count = 0
         self._example = ("", "")
 
-    def note(self, page: str, url: str) -> None:
+    def count(self, page: str, url: str) -> None:
         """Count that a page was not believed to have a URL."""
         self._example = self._example if self._count else (page, url)
         self._count += 1
@@ -214,5 +214,5 @@ class Claims:
         """Say whether a claim is :meth:`believed`, and count one that is not among the refusals."""
         believed = self.trusts(url)
         if not believed:
-            self.refusals.note(page, url)
+            self.refusals.count(page, url)
         return believed

@@ -86,7 +86,7 @@ class FolderSearch:
     built: set[str] = field(default_factory=set)
 
     def look_into(self, lead: str) -> list[str]:
-        """Note what a folder holds, and return the folders in it."""
+        """Record what a folder holds, and return the folders in it."""
         try:
             with os.scandir(self.folder.path / lead) as entries:
                 contents = list(entries)
@@ -119,7 +119,7 @@ class FolderSearch:
         return not (of_sphinx and f"{lead}{slash}" in self.built)
 
     def _entry(self, entry: os.DirEntry[str], name: str) -> Iterator[str]:
-        """Note a file, and yield the folder to look into if it is one."""
+        """Record a file, and yield the folder to look into if it is one."""
         if entry.name.startswith(".") or entry.name in _FOR_MACHINES:
             return
         if entry.name in NO_PAGES_IN:
@@ -147,7 +147,7 @@ class FolderSearch:
             self.aside.update(f"{get_suffix(name)} in {folder}" for name in pages)
 
     def _link(self, link: str, name: str) -> None:
-        """Note a symbolic link to a page of the folder. Folders are not entered through links."""
+        """Record a symbolic link to a page of the folder. Folders are not entered through links."""
         is_page = self._is_page(name)
         try:
             target = Path(os.path.realpath(link, strict=True))

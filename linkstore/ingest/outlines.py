@@ -81,7 +81,7 @@ class Outlines:
         files: The files.
         settings: How they are read and named.
         stored: What the store keeps of them, by their names there.
-        notes: Whether all front matter is needed, and not only that of what may be pages of a bundle.
+        all_front_matter: Whether to read that of all files, not only of what may be pages of a bundle.
     """
 
     def __init__(
@@ -90,17 +90,19 @@ class Outlines:
         settings: PathSettings,
         stored: Mapping[str, str],
         *,
-        notes: bool = False,
+        all_front_matter: bool = False,
     ) -> None:
         encoding = settings.encoding
-        self._salt = hash_values(VERSION, encoding, settings.max_bytes, notes)
+        self._salt = hash_values(VERSION, encoding, settings.max_bytes, all_front_matter)
         self._outlines: dict[str, Outline] = {}
         above = settings.make_site(()).place("")
         for file in files:
             lead, kept = self._lead(file), stored.get(f"{above}{file.url}", "")
             with suppress(UnreadablePageError, OSError):  # it is read again, and then reported
                 outline = _parse(kept[len(lead) :]) if file.stamp and kept.startswith(lead) else None
-                self._outlines[file.url] = outline or _read_outline(file, encoding, notes=notes)
+                self._outlines[file.url] = outline or _read_outline(
+                    file, encoding, all_front_matter=all_front_matter
+                )
         self.titles = {url: frozenset(outline.titles) for url, outline in self._outlines.items()}
 
     def get(self, file: PageFile) -> Outline:
@@ -137,7 +139,7 @@ def _parse(stored: str) -> Outline | None:
         return None
 
 
-def _read_outline(file: PageFile, encoding: str | None, *, notes: bool) -> Outline:
+def _read_outline(file: PageFile, encoding: str | None, *, all_front_matter: bool) -> Outline:
     if file.suffix == PDF_SUFFIX:
         return Outline()
     is_html, is_note = file.suffix == ".html", file.suffix in NOTE_SUFFIXES
@@ -150,7 +152,7 @@ def _read_outline(file: PageFile, encoding: str | None, *, notes: bool) -> Outli
         return Outline(titles, find_refresh_target(head) if is_short else None)
     text = decode_html(head, encoding=encoding).text.replace("\r\n", "\n")
     front, typed = NO_FRONT_MATTER, _MAY_BE_TYPED.match(head) is not None
-    if typed or notes:
+    if typed or all_front_matter:
         with suppress(FrontMatterError):  # it is read again, and then reported
             front = read_front_matter(split_front_matter(text)[0])
     return Outline(titles, None, front.fields, front.linked, typed, sorted(find_targets(text)))

@@ -202,9 +202,7 @@ class Excerpt:
         return iter(self.offers)
 
 
-def _choose_progress(
-    progress: Progress | Literal["auto"] | None,
-) -> AbstractContextManager[Progress | None]:
+def _choose_progress(progress: Progress | Literal["auto"] | None) -> AbstractContextManager[Progress | None]:
     return show_progress() if progress == "auto" else nullcontext(progress)
 
 
@@ -386,12 +384,12 @@ class _IngestRun:
             for done, (offered, page) in enumerate(read, start=1):
                 name = offered.name
                 url = source.site.place(name)
-                last.note_offered(url, offered if isinstance(offered, BadInput) else page)
+                last.record_offer(url, offered if isinstance(offered, BadInput) else page)
                 if isinstance(offered, BadInput):
                     self._take_down(offered)
                 elif page is None:
                     self._keep(offered, url)
-                elif self._note(page, name):
+                elif self._record(page, name):
                     digest = f"{last.salt}{offered.digest}"
                     if offered.again:
                         self.again.add(digest)
@@ -416,12 +414,12 @@ class _IngestRun:
         self.skipped[name] = reason
         _LOG.info("skipped %s: %s", name, reason)
 
-    def _note(self, found: ReadPage, url: str) -> bool:
+    def _record(self, found: ReadPage, url: str) -> bool:
         """Count the parts of a page that are not stored, or not as they were meant; say whether any is."""
         page = found.page
         if page is not None:
             for claimed in page.disbelieved:
-                self.refusals.note(url, claimed)
+                self.refusals.count(url, claimed)
             if page.left_out:
                 self.left_out[url] = page.left_out
             if page.replaced:
@@ -474,8 +472,8 @@ class _LastRun:
         """Say whether a page is not stored as it would be now."""
         return self.known.get(page.url) != page.digest
 
-    def note_offered(self, page: str, offered: BadInput | ReadPage | None) -> None:
-        """Note that a page was offered; a stored one stays, unless it was read and has no text any more."""
+    def record_offer(self, page: str, offered: BadInput | ReadPage | None) -> None:
+        """Record that a page was offered; a stored one stays, unless it was read and has no text any more."""
         if offered is None or not offered.empty:
             self.left.discard(page)
 

@@ -112,13 +112,13 @@ class CorpusLinks:
         documents = [document for page in pages for document in page.documents]
         gone = self._before_writing(source, [page.url for page in pages], documents)
         self._store.pages.put(source, pages)
-        self._note(gone, documents)
+        self._record_changes(gone, documents)
 
     def remove(self, urls: Sequence[str], source: str) -> None:
         """Remove pages with their documents, as the store does."""
         gone = self._before_writing(source, urls, ())
         self._store.pages.remove(urls, source)
-        self._note(gone, ())
+        self._record_changes(gone, ())
 
     def finish(self) -> Relinked:
         """Bring the links of the whole store up to date.
@@ -149,8 +149,8 @@ class CorpusLinks:
             list(dict.fromkeys([*ids, *(document.id or "" for document in documents)]))
         )
 
-    def _note(self, gone: Sequence[Document], documents: Sequence[Document]) -> None:
-        """Note the removed and the added documents."""
+    def _record_changes(self, gone: Sequence[Document], documents: Sequence[Document]) -> None:
+        """Record the removed and the added documents."""
         if not self._extractors:
             return
         self._changes += len(gone) + len(documents)

@@ -196,8 +196,8 @@ def _wait_for_changes(
 ) -> Iterator[bool]:
     """Yield at the start, and then whenever the folder is quiet after changes, or is another one.
 
-    Yields True if it has been quiet for long, and files are noted as deleted. Takes note of these. Offers
-    changes in a quiet folder to ``store_at_once``, which says whether all of them are stored.
+    Yields True if it has been quiet for long, and files were deleted, whose names it keeps in ``deleted``.
+    Offers changes in a quiet folder to ``store_at_once``, which says whether all of them are stored.
     """
     from watchfiles import watch
 
@@ -224,7 +224,7 @@ def _wait_for_changes(
                 if changes:
                     last = time.monotonic()
                     paths = [Path(path).relative_to(root) for _, path in changes]
-                    _note_deleted(paths, root, deleted)
+                    _update_deleted(paths, root, deleted)
                     is_stored = (since is None or is_stored) and store_at_once(paths)
                     since = since or last
                 now = time.monotonic()
@@ -240,11 +240,11 @@ def _wait_for_changes(
                     break
 
 
-def _note_deleted(paths: Iterable[Path], root: Path, deleted: set[str]) -> None:
-    """Note which of the changed paths are there no more."""
+def _update_deleted(paths: Iterable[Path], root: Path, deleted: set[str]) -> None:
+    """Add the changed paths that are there no more, and remove those that are there again."""
     for path in paths:
-        note = deleted.discard if os.path.lexists(root / path) else deleted.add
-        note(quote_path(path.as_posix()))
+        update = deleted.discard if os.path.lexists(root / path) else deleted.add
+        update(quote_path(path.as_posix()))
 
 
 def _identify(folder: Path) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from operator import attrgetter
 from typing import Final, TypedDict
@@ -42,10 +42,12 @@ class Forgotten:
         turns: For the id of each turn why it went: ``"meant"``, ``"named"``, or ``"asked"`` where no entity
             was given.
         notes: The ids of notes: facts, events, rules and summaries.
+        reason: Why nothing met the conditions, None if something did.
     """
 
     turns: Mapping[str, str]
     notes: tuple[str, ...]
+    reason: str | None = None
 
     def __len__(self) -> int:
         return len(self.turns)
@@ -121,7 +123,11 @@ def forget_turns(
             yield from _remove_turns(memory, sorted(removed), sorted(gone), empty)
     if not preview:
         yield from call_engine(backend, backend.compact())
-    return Forgotten(turns=turns, notes=tuple(notes))
+    owner = {"user_id": user_id, "agent_id": agent_id} if key is None else asdict(key)
+    conditions = omit_none(**owner, entity=entity, before=moment)
+    named = ", ".join(f"{name} {value!r}" for name, value in conditions.items())
+    reason = None if turns or notes else f"no stored turn has {named}"
+    return Forgotten(turns=turns, notes=tuple(notes), reason=reason)
 
 
 def _remove_turns(

@@ -422,7 +422,7 @@ def _mark_end(turn: Turn, until: Mapping[str, datetime]) -> Turn:
 
 
 def _record_accesses(memory: MemorySettings, recall: Recall, moment: datetime) -> Operation[None]:
-    """Note the use of the recalled notes and of chunks that may fade."""
+    """Record the use of the recalled notes and of chunks that may fade."""
     fading = Decay().may_fade
     used: list[list[str]] = [[turn.id for turn in recall.turns if turn.memory is not None]]
     used.append([str(hit.document.id) for hit in recall.chunks if fading(hit.document.metadata)])

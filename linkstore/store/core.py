@@ -82,6 +82,12 @@ class CoreStore(SearchMethods, DocumentMethods):
     def find(self, name: str, *, type: str | None = None, filter: Filter | None = None) -> Lookup:
         """Find the document with an id or a name: a title, an alias, a number, or something like these.
 
+        A name may be an id, in any case and in brackets, a URL, a title, an alias, a number that ends an id,
+        or the words that a text begins with. An article, a possessive, a plural, accents, hyphens, zeros
+        before a number, the type or a short word beside the name ("MV", "IMO") make no difference. A part of
+        a name, words in another order, a number in another field, initials, an acronym of a title, and one
+        letter that is wrong do if one document alone can be meant.
+
         Args:
             name: The id or the name, in any case.
             type: The type of the document. None: any.
@@ -109,9 +115,7 @@ class CoreStore(SearchMethods, DocumentMethods):
         seconds: float,
         as_of: str | date | None,
     ) -> Operation[GraphAnswer]:
-        from linkstore.store.graph import (
-            answer_query,
-        )  # late: most searches are none of these
+        from linkstore.store.graph import answer_query  # late: most searches are none of these
 
         return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds, as_of)
 

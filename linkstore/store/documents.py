@@ -26,7 +26,7 @@ from linkstore.core.documents import (
     make_document,
 )
 from linkstore.core.hits import HIT_KEY
-from linkstore.core.links import LINKS_KEY, Link, parse_links
+from linkstore.core.links import LINKS_KEY, Link, get_links, parse_links
 from linkstore.core.metadata import convert_metadata
 from linkstore.core.plans import Plan, StoredDocument, read_documents
 from linkstore.core.processes import infrequent_gc
@@ -57,6 +57,7 @@ _NO_LINKS: Final = (
     " LinkStore.from_documents() finds those in texts, add_links() writes them, and linkstore.ingest.index()"
     " reads those of pages"
 )
+_LOST_LINKS: Final = "has no metadata['links'] and loses those stored: extract its links, or give [] for none"
 
 
 class DocumentMethods(StoreBase):
@@ -76,7 +77,8 @@ class DocumentMethods(StoreBase):
 
         If one document is invalid, none is written. Each batch is one change, in an embedded store one
         transaction. A document without text, such as an empty page of a PDF, is left out with a warning, and
-        what was stored of it is removed, unless its vector is given.
+        what was stored of it is removed, unless its vector is given. Warns where a stored document has links
+        and the new one has no ``metadata["links"]``, among the first ``batch_size`` documents.
 
         Args:
             documents: Documents, with links in ``metadata["links"]``. They are not modified.
@@ -153,7 +155,7 @@ class DocumentMethods(StoreBase):
         strict: bool = False,
         advise: bool = False,
     ) -> Operation[list[str]]:
-        """Add documents; ``advise`` warns if neither they nor the store have a link."""
+        """Add documents; ``advise`` warns if stored links go, or neither they nor the store have one."""
         if isinstance(documents, Document):  # iterating over one gives its fields
             raise ArgumentError("documents must be a list of documents, not a single document")
         listed: list[Document] = _list_items(Document, "documents", "a list of documents", documents)
@@ -169,6 +171,12 @@ class DocumentMethods(StoreBase):
         linkless = advise and len(drafts) > 1 and not any(draft.links for draft in drafts)
         if linkless and not (yield from call_engine(self.backend, self.backend.vocabulary())).kinds:
             warn(_NO_LINKS)
+        elif advise:
+            silent = [draft.id for draft in drafts if LINKS_KEY not in draft.metadata]
+            plan = _read_documents(silent[:batch_size])
+            stored = (yield from call_plan(self.backend, plan)) if silent else []
+            if linked := [document.id or "" for document in stored if get_links(document)]:
+                warn(f"each of the documents {_list_first(linked)} {_LOST_LINKS}")
         yield from self._write_drafts(drafts, vectors, batch_size, strict=strict)
         return [draft.id for draft in drafts]
 

@@ -163,7 +163,7 @@ def migrate(
         _copy_notes(source, target)
         _copy_accesses(source, target, batch)
     target.run(target.flush())
-    copied.note(None)
+    copied.record_progress(None)
     return MigrationReport(
         written=WriteCounts(**copied.written),
         links=dict(sorted(copied.links.items())),
@@ -189,8 +189,8 @@ class _Copied:
     def __init__(self, target: Backend, name: str | None) -> None:
         self._target = target
         self._name = None if name is None else _NOTE + name
-        self._noted = None if self._name is None else target.run(target.note(self._name))
-        progress = {} if self._noted is None else orjson.loads(self._noted)
+        self._recorded = None if self._name is None else target.run(target.note(self._name))
+        progress = {} if self._recorded is None else orjson.loads(self._recorded)
         self.cursor: str | None = progress.get("cursor")
         self.written = Counter[str](progress.get("written"))
         self.links = Counter[str](progress.get("links"))
@@ -216,7 +216,7 @@ class _Copied:
             if isinstance(error, BackendError) and len(refused) == len(batch.records) > 1:
                 raise  # it would refuse any
         self.refused.update(refused)
-        self.note(
+        self.record_progress(
             {"cursor": self.cursor, "written": self.written, "links": self.links, "refused": self.refused}
         )
 
@@ -225,18 +225,18 @@ class _Copied:
             self.written.update(asdict(self._target.run(self._target.write(WriteBatch(put=records)))))
             self.links.update(link.kind for record in records for link in record.links)
 
-    def note(self, state: Mapping[str, Any] | None) -> None:
-        """Note in the target how far the run is, or remove the note.
+    def record_progress(self, state: Mapping[str, Any] | None) -> None:
+        """Write into the target how far the run is, or remove the note.
 
         Raises:
-            StoreBusyError: If another run of the same migration has noted something else.
+            StoreBusyError: If another run of the same migration has recorded something else.
         """
         if self._name is None:
             return
         text = None if state is None else orjson.dumps(state).decode()
-        if self._target.run(self._target.set_note(self._name, text, self._noted)) != text:
+        if self._target.run(self._target.set_note(self._name, text, self._recorded)) != text:
             raise StoreBusyError("another run of this migration is under way; wait for it, or end it")
-        self._noted = text
+        self._recorded = text
 
 
 def _claim_embedding(target: Backend, manifest: Manifest) -> None:

@@ -263,11 +263,7 @@ class SearchMethods(StoreBase):
         return observe_search(self._observers, question, str(strategy), search)
 
     def _find_hits(
-        self,
-        query: str | list[float],
-        strategy: Strategy,
-        options: SearchOptions,
-        reached: list[int] | None,
+        self, query: str | list[float], strategy: Strategy, options: SearchOptions, reached: list[int] | None
     ) -> Operation[Hits]:
         """Embed the query unless it is a vector, run the strategy's plan, and apply its reranker.
 

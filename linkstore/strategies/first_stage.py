@@ -100,6 +100,8 @@ class FirstStage:
 DOUBT_SLOPE: Final = 0.4
 """By how much the similarity that leaves no doubt grows with the share of unknown words. Fitted on 2026-11-30
 on seven stores with wordllama; docs/explanation/ranking.md has what it gives on them and on others."""
+MAX_LISTED: Final = 8
+"""How many words that no document has are named."""
 SLIP_DOCUMENTS: Final = 30
 """How many of the nearest documents are read for the words that unknown ones may be slips of."""
 SLIP_CHARACTERS: Final = 10_000
@@ -170,7 +172,8 @@ def find_doubt(
     written = {word for document in documents for word in tokenize(document.text[:SLIP_CHARACTERS])}
     unknown = tuple(word for word in unknown if not _is_slip(word, written))
     if unknown and len(unknown) > enough:
-        words = ", ".join(unknown)
+        more = f" and {len(unknown) - MAX_LISTED:,} more" if len(unknown) > MAX_LISTED else ""
+        words = f"{', '.join(unknown[:MAX_LISTED])}{more}"
         trail.doubt = f"no document has the words {words}, and the most similar one has {stage.highest:.2f}"
 
 

@@ -39,7 +39,7 @@ NO_SCORES: Floats = np.empty(0, dtype=np.float32)
 QUERY: Final = -1
 """The position that stands for the query itself as the source of a link."""
 MAX_SHOWN_HUBS: Final = 5
-EXCLUDED_LINKS_NOTE: Final = "links that link_filter excludes"
+EXCLUDED_LINKS: Final = "links that link_filter excludes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,12 +317,7 @@ class Trail:
 
 
 def make_hop(
-    trail: Trail,
-    frontier: Ints,
-    question: Question,
-    controls: Traversing,
-    *,
-    exclude: Ints = NO_REFS,
+    trail: Trail, frontier: Ints, question: Question, controls: Traversing, *, exclude: Ints = NO_REFS
 ) -> Plan[FoundDocuments]:
     """Follow the links of the frontier one hop, and record what was left out.
 
@@ -358,9 +353,9 @@ def make_hop(
 def record_cuts(trail: Trail, hop: Hop, depth: int, controls: Traversing) -> Plan[None]:
     """Record the hubs not followed, and everything that the filters of the stage left out."""
     stage = "hop_filter" if depth else "seed_filter"
-    trail.cut("filter", hop.excluded, depth, EXCLUDED_LINKS_NOTE)
+    trail.cut("filter", hop.excluded, depth, EXCLUDED_LINKS)
     trail.cut("filter", hop.reached.filtered, depth, f"members of link groups that {stage} excludes")
-    trail.cut("filter", hop.reached.filtered_links, depth, EXCLUDED_LINKS_NOTE)
+    trail.cut("filter", hop.reached.filtered_links, depth, EXCLUDED_LINKS)
     hubs = hop.groups[hop.reached.sizes > controls.hub_cap]
     if len(hubs):
         tags = yield from plans.ask(plans.Tags(groups=hubs))

@@ -3,7 +3,7 @@
 # # Read with an agent
 #
 # A reader answers from the best passages of a search in one call where they suffice. Else the model says what to search for or to
-# read, and is asked again; what it found out becomes notes. Here `first=1` shows the first call one passage alone, so that there is
+# read, and is asked again; what it found out becomes findings. Here `first=1` shows the first call one passage alone, so that there is
 # something left to read. With `OPENAI_API_KEY` in the environment, a model of OpenAI decides; without it, a scripted model does.
 # %% [markdown]
 # ## A page of an encyclopaedia

@@ -217,7 +217,10 @@ def test_the_prompt_has_the_schema_examples_without_names_and_paths_from_what_is
     assert "MATCH (x:Ward)-[:USES]->(:Protocol {name: '<a protocol>'}) RETURN x" in task
     assert "Sepsis" not in task
     assert "Cardiology is a Ward" in question
-    both = "(:Ward {name: 'Cardiology'})-[:USES]->(x:Protocol)", "(:Condition {name: 'Sepsis'})-[:TREATED_BY]->"
+    both = (
+        "(:Ward {name: 'Cardiology'})-[:USES]->(x:Protocol)",
+        "(:Condition {name: 'Sepsis'})-[:TREATED_BY]->",
+    )
     assert f"MATCH {both[0]}, {both[1]}(x) RETURN x" in question
     assert f"MATCH {both[0]} WHERE NOT {both[1]}(x) RETURN x" in question
     assert question.endswith(QUESTION)

@@ -63,10 +63,10 @@ def test_a_page_without_a_type_is_an_alarm(tmp_path, page, name):
     ids=["a dead link", "a dead source", "an orphan", "a stale page", "no date", "an unknown status"],
 )
 @pytest.mark.parametrize("strict", [True, False])
-def test_what_may_be_meant_is_a_note_and_an_error_only_if_strict(tmp_path, pages, example, strict):
+def test_what_may_be_meant_is_a_hint_and_an_error_only_if_strict(tmp_path, pages, example, strict):
     code, findings = examine(tmp_path, pages, *(["--strict"] if strict else []))
 
-    assert findings == [("note", [example])]
+    assert findings == [("hint", [example])]
     assert code == (exits.ALARM_FOUND if strict else 0)
 
 

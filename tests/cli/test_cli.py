@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -268,6 +269,8 @@ def test_no_hit_is_said_with_its_reason_and_is_no_error(store, tmp_path):
         ),
         (("delete", "--chunk", "nobody", "--store", "STORE"), exits.OTHER, "no document has the id nobody"),
         (("delete", "--store", "STORE"), exits.USAGE, "nothing to delete"),
+        (("mcp", "--store", "STORE", "--tool", "nope"), exits.USAGE, "there is no tool 'nope'"),
+        (("match", "--store", "STORE", "--query", "MATCH s"), exits.USAGE, "the query cannot be read at 's'"),
     ],
 )
 def test_an_error_is_one_line_with_a_fixed_exit_code(store, words, code, says):
@@ -593,6 +596,24 @@ def test_a_snippet_prefers_many_different_words_of_the_query():
     assert "glass" in make_snippet(text, "glass tower", width=40)
 
 
+def test_a_snippet_takes_time_with_the_length_of_the_query_and_no_more():
+    """A question may be a whole document: each of its words was compared with each of the text."""
+    text = " ".join(f"text{number}" for number in range(2_000))
+
+    def search(count):
+        assert make_snippet(text, " ".join(f"word{number}" for number in range(count))).startswith("text0")
+
+    started = time.process_time()
+    search(20_000)
+    assert time.process_time() - started < 2  # 40 million comparisons take longer
+
+
+def test_a_snippet_counts_longer_forms_of_a_word_of_the_query():
+    text = "filler words here " * 40 + "two monorails run, " + "more of them " * 40
+    assert "monorails" in make_snippet(text, "monorail", width=60)
+    assert "monorails" not in make_snippet(text, "mon", width=60), "three letters begin too many words"
+
+
 def test_a_short_text_is_its_own_snippet():
     assert make_snippet("two\n  words", "words") == "two words"
 
@@ -600,7 +621,10 @@ def test_a_short_text_is_its_own_snippet():
 def test_broken_links_are_listed_by_page(store):
     code, out, err = linkstore("links", "--broken", "--store", store)
     assert (code, out) == (0, "/needle\n  /gone\n")
-    assert err == "links to other sites: 1, not looked at\n"
+    assert err == (
+        "links to pages that robots.txt or --deny left out are listed, too: they were not fetched\n"
+        "links to other sites: 1, not looked at\n"
+    )
 
     _, out, _ = linkstore("links", "--broken", "--store", store, "--json")
     assert json.loads(out) == [{"page": "/needle", "id": "tower", "tag": "/gone", "label": None}]

@@ -177,9 +177,11 @@ def test_what_is_no_source_is_told_the_one_next_step(tmp_path, monkeypatch, name
     assert "give one of" not in err
 
 
-def test_a_store_is_not_made_among_the_pages(folder):
+def test_a_store_is_not_made_among_the_pages(folder, monkeypatch):
     code, _, err = linkstore("index", str(folder), "--store", str(folder))
     assert (code, "is the folder of the pages; give another" in err) == (exits.USAGE, True)
+    monkeypatch.chdir(folder)
+    assert f"another: --store {folder.resolve()}.kb\n" in linkstore("index", ".", "--store", ".")[2]
     assert not (folder / "linkstore.db").exists()
 
 

@@ -41,7 +41,7 @@ def test_a_whole_query_joins_branches_and_groups(store):
     cypher = "MATCH (p:Permit)-[:PERMITS]->({id: 's1'}) WHERE p.status = 'active' RETURN count(p)"
     assert linkstore("match", "--query", cypher, "--store", store)[:2] == (0, "1\n")
     code, _, err = linkstore("match", "--query", "MATCH (p) DELETE p", "--store", store)
-    assert (code, "cannot be read at 'DELETE p'; of Cypher it takes MATCH" in err) == (1, True)
+    assert (code, "cannot be read at 'DELETE p'; of Cypher it takes MATCH" in err) == (2, True)
 
 
 def test_an_empty_result_says_why(store):

@@ -73,7 +73,10 @@ def test_a_session_is_found_by_its_name_alone_where_only_one_has_it(places):
     assert "Rex" in linkstore(*asked)[1]
     assert "Rex" in linkstore(*asked, "--recall", "What is my dog called?")[1]
     assert linkstore(*asked, "--forget")[2] == "forgot 1 turn\n"
-    assert "no session 'dogs'" in linkstore(*asked, "--forget")[2]
+    again = "forgot 0 turns: no stored turn has run_id 'dogs'\n"
+    assert linkstore(*asked, "--forget")[2] == again
+    nobody = ("memory", "--store", places[0], "--forget", "--user", "eve")
+    assert "no stored turn has user_id 'eve'" in linkstore(*nobody)[2]
     code, _, err = linkstore("memory", "cats", "--store", places[0], "--forget")
     assert code == exits.USAGE
     assert "user ann, agent None; user bob, agent None" in err

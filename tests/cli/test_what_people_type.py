@@ -45,7 +45,7 @@ WITHOUT_A_STORE = {
     "index http://localhost:1/": "linkstore: localhost is 127.0.0.1, which is not requested: it is loopback; --allow-private",
     "index docs --stroe kb": "Error: No such option: --stroe (Possible options: --rate, --source, --store)",
     "index docs --embedding openai": "linkstore: unknown embedding 'openai'; use wordllama, minilm, multilingual, bge-small or openai:MODEL",
-    "demo sqlit": "Error: Invalid value for 'SITE': Value error, 'sqlit' is not one of 'seattle', 'sqlite'.",
+    "demo sqlit": "Error: Invalid value for 'SITE': 'sqlit' is not one of 'seattle', 'sqlite'.",
     "embeddings fetch nosuch": "linkstore: unknown embedding 'nosuch'; there are: wordllama, multilingual, minilm, bge-small, openai:MODEL",
     "eval": "linkstore: give --questions; without them, --profile and --calibrate look at a store",
 }  # fmt: skip
@@ -55,7 +55,7 @@ WITH_A_STORE = {
     "query qwertz asdf": "probably nothing here is about this: no document has the words qwertz, asdf",
     "query hub --k 3": "Error: No such option: --k",
     "query hub -k 0": "Error: Invalid value for '-k': Input should be greater than or equal to 1",
-    "query hub --strategy pagerankk": "Error: Invalid value for '--strategy': Value error, 'pagerankk' is not one of",
+    "query hub --strategy pagerankk": "Error: Invalid value for '--strategy': 'pagerankk' is not one of",
     "query hub --filter lang=en": 'linkstore: --filter is not valid JSON, such as \'{"lang": "en"}\'',
     "query hub --kinds hyperlnk": "linkstore: no document has the link kind 'hyperlnk'; did you mean 'hyperlink'?",
     "links nothere": "linkstore: no document has the id or URL 'nothere'; find what there is with: linkstore query TEXT",
@@ -65,7 +65,7 @@ WITH_A_STORE = {
     "serve --prot 1": "Error: No such option: --prot (Possible options: --host, --port, --write)",
     "serve --port 99999": "Error: Invalid value for '--port': Input should be less than or equal to 65535",
     "ask hub": "an answer needs a chat model: give --model openai:gpt-4.1-mini and set OPENAI_API_KEY",
-    "export --format pdf": "Error: Invalid value for '--format': Value error, 'pdf' is not one of 'jsonl'",
+    "export --format pdf": "Error: Invalid value for '--format': 'pdf' is not one of 'jsonl'",
     "query -- --help": "weak match: ",
 }  # fmt: skip
 

@@ -248,6 +248,8 @@ def test_a_question_about_something_else_finds_the_nearest_and_hears_the_doubt(m
     assert "no document has the words sourdough, recipes, yeast" in hits.doubt
     assert "no document has the words sourdough" in hits.documents()[0].metadata["linkstore"]["doubt"]
     assert "nothing here is about this: no document has the words sourdough" in hits.explain()
+    many = manual.search(" ".join(f"sour{number}dough" for number in range(20)), strategy=strategy)
+    assert "sour7dough and 12 more, and the most similar" in many.doubt
     own = manual.search("sourdough recipes without yeast", strategy=replace(strategy, min_similarity=-1.0))
     assert own.doubt is None, "a minimum of the caller's decides instead"
 

@@ -43,7 +43,7 @@ def address(store):
 def ask(tab, question: str) -> None:
     tab.fill("input[name=q]", question)
     tab.keyboard.press("Enter")
-    tab.wait_for_selector(".answer .result, .note:has-text('Nothing was found')", state="attached")
+    tab.wait_for_selector(".answer .result, .status:has-text('Nothing was found')", state="attached")
 
 
 def test_the_start_has_the_map_and_questions_made_from_titles_that_are_answered(tab, address):
@@ -218,7 +218,7 @@ def test_a_condition_that_nothing_passes_can_be_taken_back(tab, notes):
         page.tab.click("button:has-text('Options')")
         page.tab.fill("input[name=filter0]", '{"type": {"$in": ["tale"]}, "$not": {"day": "2024-05-10"}}')
         page.tab.keyboard.press("Enter")
-        page.tab.wait_for_selector(".note:has-text('no document passes the filter')")
+        page.tab.wait_for_selector(".status:has-text('no document passes the filter')")
         assert page.tab.input_value(".facets .chosen") == '{"$in":["tale"]}'
         page.tab.select_option(".facets .chosen", "")
         page.tab.wait_for_selector(".result")
@@ -567,7 +567,7 @@ def test_a_view_that_was_left_does_not_come_back_when_its_answer_does(tab, addre
     monkeypatch.setattr(Views, "show", show_slowly)
     page = tab(address)
     page.tab.click("nav a:has-text('Map')")
-    page.tab.wait_for_selector(".note:has-text('Reading')")
+    page.tab.wait_for_selector(".status:has-text('Reading')")
     page.tab.click("nav a:has-text('Ask')")
     page.tab.wait_for_selector("input[name=q]")
     with page.tab.expect_response("**/api/corpus"):
@@ -581,7 +581,7 @@ def test_a_store_that_changes_while_the_page_is_open_is_shown_as_it_is(tab, tmp_
     with LinkStore.open(tmp_path / "kb") as store, serving(store) as address:
         page = tab(address)
         page.tab.click("nav a:has-text('Map')")
-        page.tab.wait_for_selector(".note:has-text('The store is empty')")
+        page.tab.wait_for_selector(".status:has-text('The store is empty')")
         store.add_texts(["A first text."], ids=["first"])
         page.tab.click("nav a:has-text('Ask')")
         page.tab.click("nav a:has-text('Map')")
@@ -673,7 +673,7 @@ def test_strange_stores_are_shown_without_a_fault(tab, tmp_path, width):
             ids = [one.id for one in documents]
             for view in ["#/corpus", *(f"#/document?{urlencode({'id': id})}" for id in ids)]:
                 page.tab.evaluate("view => location.hash = view", view)
-                page.tab.wait_for_selector(".atlas, .reader" if ids else ".note:has-text('empty')")
+                page.tab.wait_for_selector(".atlas, .reader" if ids else ".status:has-text('empty')")
                 wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
                 assert page.tab.evaluate(wide) <= 0, view
             page.check()

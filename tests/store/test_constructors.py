@@ -196,3 +196,18 @@ def test_hits_brought_by_links_are_those_that_no_first_stage_found():
         hits = store.search("the Space Needle", strategy=Eager(start_k=1, depth=1))
         assert [hit.document.id for hit in hits.brought_by_links] == ["uptown"]
         assert store.search("the Space Needle", strategy=Similarity(k=2)).brought_by_links == ()
+
+
+def test_a_warning_names_the_documents_that_lose_their_links():
+    link = {"kind": "hyperlink", "tag": "b", "direction": "out"}
+    with LinkStore() as store:
+        store.add_documents([Document(id=id, page_content=id, metadata={"links": [link]}) for id in "abc"])
+        bare = Document(id="a", page_content="A new text.")
+        with pytest.warns(LinkStoreWarning, match="documents a has no metadata") as caught:
+            store.add_documents([bare])
+        assert len(caught) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            store.add_documents([bare, Document(id="d", page_content="It is new.")])
+            store.add_documents([Document(id="b", page_content="b", metadata={"links": []})])
+            store.add_texts(["c"], ids=["c"])

@@ -172,7 +172,7 @@ class CheckupCases:
         (finding,) = checkup.findings
         assert (finding.check, finding.severity, finding.examples) == (
             "dangling",
-            "note",
+            "hint",
             ("regulation/999",),
         )
 
@@ -186,7 +186,7 @@ class CheckupCases:
             ]
         )
         found = {(one.check, one.severity): one for one in examine(store).findings}
-        assert found.keys() == {("names", "alarm"), ("confidence", "note")}
+        assert found.keys() == {("names", "alarm"), ("confidence", "hint")}
         assert found["names", "alarm"].examples == ("'Compound Alpha' = 'compound-alpha'",)
-        assert found["confidence", "note"].examples == ("Gamma in gamma",)
-        assert "33.3 %" in found["confidence", "note"].text
+        assert found["confidence", "hint"].examples == ("Gamma in gamma",)
+        assert "33.3 %" in found["confidence", "hint"].text

@@ -230,7 +230,7 @@ class ContextCases:
         store.add_documents([document("use", "Traversal skips a hub", leads("requires", "gone"))])
         compiled = compiler(store).compile("hub")
         assert ids(compiled) == ["use"]
-        assert compiled.notes == ("use: requires 'gone' leads to no document",)
+        assert compiled.remarks == ("use: requires 'gone' leads to no document",)
 
     def test_requirements_beyond_all_bounds_leave_a_document_out(self, store):
         chain = [
@@ -484,7 +484,7 @@ class ContextCases:
         assert len(compiler(store, 100_000).compile("hub").items) == 700
         compiled = compiler(store, 100_000, candidates=50).compile("hub")
         assert len(compiled.items) == 50
-        assert "99850 tokens are free, and all 50 candidates were taken; raise candidates" in compiled.notes
+        assert "99850 tokens are free, and all 50 candidates were taken; raise candidates" in compiled.remarks
 
     @pytest.mark.parametrize("kind", ["EXPLAINS", "governed_by"])
     def test_links_of_any_kind_order_and_the_other_way_may_be_named_in_the_call(self, store, kind):
@@ -493,7 +493,7 @@ class ContextCases:
         assert ids(made.compile("hub traversal")) == ["target", "source"]
         for first, expected in (("source", ["source", "target"]), ("target", ["target", "source"])):
             compiled = made.compile("hub traversal", precedence={kind: first})
-            assert (ids(compiled), compiled.notes) == (expected, ())
+            assert (ids(compiled), compiled.remarks) == (expected, ())
 
     def test_fields_of_memories_that_are_not_read_are_noted(self, store):
         store.add_documents(
@@ -503,7 +503,7 @@ class ContextCases:
                 document("f", "hub", type="article"),
             ]
         )
-        assert set(compiler(store).compile("hub").notes) == {
+        assert set(compiler(store).compile("hub").remarks) == {
             "document 'd': not read: type 'episodic', which is read as memory; decay_factor 0.9, which is"
             " read as half_life_hours",
             "document 'e': memory 'Episodic' is none of semantic, episodic, procedural; it does not fade",
@@ -518,15 +518,15 @@ class ContextCases:
             {"half_life_hours": "x"},
         ],
     )
-    def test_an_unreadable_time_is_noted_and_the_document_does_not_fade(self, store, field):
+    def test_an_unreadable_time_is_a_remark_and_the_document_does_not_fade(self, store, field):
         """One document cannot keep all others from being read."""
         store.add_documents([document("d", "hub", memory="episodic", **field), document("e", "a hub")])
         compiled = compiler(store).compile("hub")
         assert {item.id: item.strength for item in compiled.items} == {"d": 1.0, "e": 1.0}
-        (note,) = compiled.notes
-        assert note.startswith("document 'd': metadata")
-        assert note.endswith(f"{next(iter(field.values()))!r}; it does not fade")
-        assert note in compiled.explain()
+        (remark,) = compiled.remarks
+        assert remark.startswith("document 'd': metadata")
+        assert remark.endswith(f"{next(iter(field.values()))!r}; it does not fade")
+        assert remark in compiled.explain()
 
     def test_the_filter_holds_for_all_that_is_taken(self, store):
         store.add_documents(

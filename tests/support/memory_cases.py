@@ -474,7 +474,9 @@ class MemoryCases:
         turn = memory.add(key, "What is Quetzalcoatl?", "A serpent.")
         store.delete([turn.id])
         assert memory.sessions() == []
-        assert len(memory.forget(user_id="ada")) == 0
+        gone = memory.forget(user_id="ada")
+        assert not gone
+        assert gone.reason == "no stored turn has user_id 'ada'"
         assert store.backend.run(store.backend.scan(None, 100)) == []
 
     def test_a_session_whose_last_page_has_no_turn_is_listed_and_goes_on(self, memory, store, monkeypatch):

@@ -214,7 +214,7 @@ class TestTypes:
         every = self.call(ships, "follow", id="Albatross")
         answer = self.call(ships, "follow", id="Albatross", kinds=["class"])
         assert answer.artifact["results"] == every.artifact["results"]
-        assert answer.artifact["notes"] == [*every.artifact["notes"], told.replace("Class", "class")]
+        assert answer.artifact["remarks"] == [*every.artifact["remarks"], told.replace("Class", "class")]
         some = self.call(ships, "follow", id="Albatross", kinds=["Class", "OF_CLASS"])
         assert told in some.text
         assert "OF_CLASS" in some.artifact["results"][0]["chains"][0]["text"]

@@ -25,12 +25,7 @@ from linkstore.engines.cassandra.limits import LostTime
 from linkstore.engines.cassandra.members import GroupReader
 from linkstore.engines.cassandra.placement import Placement
 from linkstore.engines.cassandra.reader import CassandraReader
-from linkstore.engines.cassandra.reading import (
-    EXPIRING_RANGES,
-    ReadScope,
-    RowFetcher,
-    SearchHistory,
-)
+from linkstore.engines.cassandra.reading import EXPIRING_RANGES, ReadScope, RowFetcher, SearchHistory
 from linkstore.engines.cassandra.repair import RowInspection, read_links
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Tables
@@ -144,12 +139,7 @@ class CassandraBackend(Backend):
             version.check_size(self._settings.max_document_bytes)
         yield from self.record_names(collect_record_names(put))
         writer = writing.CassandraWriter(
-            self._fetcher,
-            self._clock,
-            self._derived,
-            self._settings,
-            self._corpus,
-            self._sources,
+            self._fetcher, self._clock, self._derived, self._settings, self._corpus, self._sources
         )
         return (yield from writer.apply(change, list(versions.values())))
 

@@ -42,7 +42,7 @@ class SilentNodes:
         return iter(sorted(nodes, key=lambda node: self._until.get(node, now) > now))
 
     def ask_another(self, request: Any, now: float) -> None:
-        """Note that the node of a request is silent, and send the request to the next responsive node.
+        """Record that the node of a request is silent, and send the request to the next responsive node.
 
         The first answer counts, whichever node it comes from.
 

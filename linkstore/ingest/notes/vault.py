@@ -149,7 +149,7 @@ class VaultNotes:
         self._files = listing.files
         self.site: Final = settings.make_site(settings.bases or ())
         self._claims = Claims(settings.claims, settings.bases or ())
-        self._outlines = Outlines(self._files, settings, outlines, notes=True)
+        self._outlines = Outlines(self._files, settings, outlines, all_front_matter=True)
         self._titles = PageTitles(self._outlines.titles.items())
         self._bundles = Bundles(self._files, self._outlines)
         self._routes = Routes()

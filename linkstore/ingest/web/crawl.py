@@ -426,7 +426,7 @@ class Crawl:
             child for child, name in keys.items() if name is not None and not self._ends.is_nothing(name)
         )
         moved, aliases = self._list_aliases(key, old.moved if old else ()), self._aliases(found.url, content)
-        noted = PageRecord(
+        record = PageRecord(
             how=self._how,
             scope=self._found_by,
             depth=depth,
@@ -434,7 +434,7 @@ class Crawl:
             aliases=aliases,
             children=self._frontier.claim(key, (*page.links, *children)),
         )
-        memory = update_record(noted, content, found.headers)
+        memory = update_record(record, content, found.headers)
         self._offered[key] = (url, memory)
         return WaitingPage(url, memory, content)
 

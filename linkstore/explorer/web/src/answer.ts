@@ -152,7 +152,7 @@ function summarize(answer: Answer): [DiagramNode[], DiagramEdge[]] {
     const depth = Math.min(known?.depth ?? Infinity, node.depth);
     nodes.set(key, {
       id: key, label: known?.label ?? (byPage ? (hit?.title ?? node.title.split(" > ")[0] ?? node.title) : nameNode(node.title)), role, depth,
-      weight: Math.max(known?.weight ?? 0, weight), note: role === "start" ? "matches the question" : role === "way" ? "on the way" : `found by links, ${count(depth, "link")} away`,
+      weight: Math.max(known?.weight ?? 0, weight), detail: role === "start" ? "matches the question" : role === "way" ? "on the way" : `found by links, ${count(depth, "link")} away`,
     });
   }
   const edges = new Map<string, DiagramEdge>();

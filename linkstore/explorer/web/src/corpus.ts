@@ -61,7 +61,7 @@ export function drawMap(host: HTMLElement, corpus: Corpus, communities: string[]
       label: node.title,
       size: 2.5 + (corpus.nodes.length > 40 ? 6 : 9) * Math.sqrt(node.rank / most),
       color: colours.get(node.id) ?? OTHER,
-      note: `(${count(node.degree, "link")})`,
+      detail: `(${count(node.degree, "link")})`,
       at: places[at] ?? [0, 0],
       centre: centres.has(node.id),
     })),

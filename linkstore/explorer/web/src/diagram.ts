@@ -12,7 +12,7 @@ export interface DiagramNode {
   weight: number;
   depth: number;
   /** What a screen reader says after the label. */
-  note: string;
+  detail: string;
   preview?: () => Preview | null;
 }
 
@@ -123,7 +123,7 @@ export class Diagram {
     };
     const element = svg("g", {
       class: `node ${node.role}${node.weight >= 1 ? " best" : ""}${place.bare ? " bare" : ""}`, role: "link", tabindex: node.id === this.focused ? 0 : -1,
-      "aria-label": `${node.label}, ${node.note}`, "data-id": node.id,
+      "aria-label": `${node.label}, ${node.detail}`, "data-id": node.id,
       onclick: () => this.options.open(node.id), onpointerenter: hover(node.id), onpointerleave: hover(null), onfocus: hover(node.id), onblur: hover(null),
     },
       svg("circle", { cx: place.x, cy: place.y, r: radius }),

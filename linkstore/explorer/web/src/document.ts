@@ -75,27 +75,27 @@ export class DocumentView {
   /** Draws the pages that a page is linked with: those with the most links, up to thirty. */
   private drawAround(page: DocumentData, title: string): HTMLElement | null {
     const links = new Map<string, { ids: string[]; in: number; out: number; label: string }>();
-    const note = (link: PageLink, side: "in" | "out"): void => {
+    const add = (link: PageLink, side: "in" | "out"): void => {
       const key = page.others[link.id]?.page ?? link.id;
       const entry = links.get(key) ?? { ids: [], in: 0, out: 0, label: link.label ?? link.kind };
       entry.ids.push(link.id);
       entry[side] += 1;
       links.set(key, entry);
     };
-    for (const link of page.outgoing) note(link, "out");
-    for (const link of page.incoming) note(link, "in");
+    for (const link of page.outgoing) add(link, "out");
+    for (const link of page.incoming) add(link, "in");
     const ranked = [...links].sort(([, entry], [, other]) => other.in + other.out - entry.in - entry.out);
     if (!ranked.length) return null;
     const shown = ranked.slice(0, MOST_AROUND);
     const most = Math.max(...shown.map(([, entry]) => entry.in + entry.out));
     const centre = `\n${page.page}`;
     const nodes: DiagramNode[] = [
-      { id: centre, label: title, role: "centre", weight: 1.2, depth: 0, note: "this page" },
+      { id: centre, label: title, role: "centre", weight: 1.2, depth: 0, detail: "this page" },
       ...shown.map(([key, entry]): DiagramNode => {
         const other = page.others[entry.ids[0] ?? ""];
         return {
           id: key, label: other?.title ?? other?.name ?? key, role: "hit", depth: 0, weight: (0.9 * (entry.in + entry.out)) / most,
-          note: `${count(entry.in + entry.out, "link")}`, preview: () => previewOf(other),
+          detail: `${count(entry.in + entry.out, "link")}`, preview: () => previewOf(other),
         };
       }),
     ];
@@ -132,8 +132,8 @@ export class DocumentView {
   }
 }
 
-/** Makes the chunks of a page, by id, and notes the headings that begin in each. */
-function showChunks(page: DocumentData, note: (text: string, level: number, element: HTMLElement) => void): Map<string, HTMLElement> {
+/** Makes the chunks of a page, by id, and lists the headings that begin in each. */
+function showChunks(page: DocumentData, list: (text: string, level: number, element: HTMLElement) => void): Map<string, HTMLElement> {
   const chunks = new Map<string, HTMLElement>();
   let before: string[] = [];
   for (const chunk of page.chunks) {
@@ -142,7 +142,7 @@ function showChunks(page: DocumentData, note: (text: string, level: number, elem
     const begun = same < 0 ? [] : own.slice(same).map((heading, at) => {
       const level = same + at + 1;
       const element = h(level === 1 ? "h2" : "h3", { class: "section", dir: "auto", tabindex: -1 }, heading);
-      note(heading, level, element);
+      list(heading, level, element);
       return element;
     });
     before = own;

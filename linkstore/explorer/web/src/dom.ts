@@ -66,7 +66,7 @@ export function outLink(text: string, url: string | null, passage = ""): HTMLEle
   return address ? h("a", { class: "out", href: address, target: "_blank", rel: "noopener noreferrer" }, text) : null;
 }
 
-export function message(text: string, kind: "note" | "error" = "note"): HTMLElement {
+export function message(text: string, kind: "status" | "error" = "status"): HTMLElement {
   return h("p", { class: kind, role: kind === "error" ? "alert" : "status" }, text);
 }
 

@@ -11,7 +11,7 @@ export interface DrawnNode {
   label: string;
   size: number;
   color: string;
-  note: string;
+  detail: string;
   /** Where it is drawn at first. */
   at: [number, number];
   /** Whether it is the centre of its community, whose name stands before others. */
@@ -344,7 +344,7 @@ export class GraphView {
     const rows = shown.map((node) =>
       h("li", {},
         h("button", { type: "button", class: "plain", onclick: () => this.options.open(node.id) }, node.label),
-        ` ${node.note}`,
+        ` ${node.detail}`,
         h("ul", {}, ...(leaving.get(node.id) ?? []).slice(0, 20).map((edge) =>
           h("li", {}, `${edge.label} \u2192 ${labels.get(edge.target) ?? edge.target}`))),
       ));

@@ -105,9 +105,9 @@ function mount(host: HTMLElement, data: PageData): void {
     replace(host, h("header", { class: "bar" }, makeBrand(title, null)), main);
     replace(main, h("div", { class: "page-body" }, h("h1", { class: "hush" }, title), showAnswer(data.answer, null)));
   } else {
-    const note = h("p", { role: "status", class: "hush" });
-    replace(host, h("header", { class: "bar" }, makeBrand(document.title || "linkstore", null)), main, note);
-    void new CorpusView(null, (id) => (note.textContent = id), false).show(main, data.corpus);
+    const status = h("p", { role: "status", class: "hush" });
+    replace(host, h("header", { class: "bar" }, makeBrand(document.title || "linkstore", null)), main, status);
+    void new CorpusView(null, (id) => (status.textContent = id), false).show(main, data.corpus);
   }
 }
 
