@@ -283,3 +283,52 @@ def test_errors_of_the_model_and_wrong_arguments_are_raised(hospital) -> None:
         ask_graph(hospital, QUESTION, "openai:gpt-4.1-mini")
     with LinkStore() as store, pytest.raises(SchemaError, match="records no schema"):
         ask_graph(store, QUESTION, ScriptedChatModel(script=[]))
+
+
+def test_two_of_a_type_are_shown_with_and_or_not_and_either(hospital) -> None:
+    model = ScriptedChatModel(script=[write("MATCH (x:Ward) RETURN x")] * 2)
+    ask_graph(hospital, "What do Cardiology and Surgery use?", model)
+    shown = model.calls[0].messages[-1].text
+    ways = "(:Ward {name: 'Cardiology'})-[:USES]->", "(:Ward {name: 'Surgery'})-[:USES]->"
+    assert f"MATCH {ways[0]}(x:Protocol), {ways[1]}(x) RETURN x" in shown
+    assert f"MATCH {ways[1]}(x:Protocol) WHERE NOT {ways[0]}(x) RETURN x" in shown
+    assert "WHERE y.name IN ['Cardiology', 'Surgery'] RETURN x" in shown
+
+
+def test_either_of_two_names_is_answered(hospital) -> None:
+    either = "MATCH (y:Ward)-[:USES]->(x:Protocol) WHERE y.name IN ['Cardiology', 'Surgery'] RETURN x"
+    union = f"{USES} UNION {USES.replace('Cardiology', 'Surgery')}"
+    for cypher in (either, union):
+        reply = ask(hospital, "What is used by Cardiology or by Surgery?", cypher)
+        assert reply.answer.ids == ("p1", "p2", "p3")
+        assert reply.reading.count("; or ") == 1
+
+
+def test_a_relation_in_the_place_of_a_field_is_explained(hospital) -> None:
+    field = "MATCH (x:Protocol) WHERE x.uses = 'Cardiology' RETURN x"
+    model = ScriptedChatModel(script=[write(field), write(USES)])
+    assert ask_graph(hospital, OF_WARD, model).answer.ids == ("p1", "p2")
+    assert "USES is a relation, no field: write (x)-[:USES]->" in model.calls[1].messages[-1].text
+
+
+def test_a_name_that_no_text_has_is_found_in_the_question() -> None:
+    schema = Schema(types={"Hut", "Valley"}, relations=(Relation("LIES_IN", "Hut", "Valley"),))
+    with LinkStore() as store:
+        store.schema.set(schema)
+        store.add_documents(
+            [
+                schema.document("Valley", "v", "Green, and without a road.", metadata={"name": "Kaltental"}),
+                *(
+                    schema.document("Hut", f"h{at}", f"It has {at} beds.", [("LIES_IN", "v")])
+                    for at in range(80)
+                ),
+            ]
+        )
+        model = ScriptedChatModel(script=[write("MATCH (x:Hut) RETURN x")] * 2)
+        ask_graph(store, "What lies in Kaltental?", model)
+        assert "Kaltental is a Valley" in model.calls[0].messages[-1].text
+
+
+def test_relations_given_as_a_set_have_one_order() -> None:
+    relations = [Relation(f"R{at}", "A", "B") for at in range(20)]
+    assert Schema(types={"A", "B"}, relations=set(relations)).relations == tuple(sorted(relations, key=str))  # type: ignore[arg-type]
