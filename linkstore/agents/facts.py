@@ -35,9 +35,8 @@ from linkstore.core.text import fold
 from linkstore.embeddings.names import name_embedding
 from linkstore.errors import DocumentError, EmbeddingError, ExtractionError, LinkError
 from linkstore.extract.names import normalize_name
-from linkstore.store.core import require_store
 from linkstore.store.documents import as_document
-from linkstore.store.linkstore import LinkStore
+from linkstore.store.linkstore import LinkStore, require_store
 
 KEY_ELEMENT: Final = "key_element"
 """The kind of the links from facts to their key elements."""

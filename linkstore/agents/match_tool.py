@@ -151,10 +151,6 @@ def describe_store(scope: ToolScope) -> Operation[tuple[str, str]]:
     return escape_unprintable("".join(lines)), "\n".join(map(escape_unprintable, described))
 
 
-def _format_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _read_sample(dimension: int, type_field: str, type: str | None) -> Plan[list[StoredDocument]]:
     condition = parse_filter(None if type is None else {type_field: type})
     near = yield from ask(Nearest(vector=make_unit_vector(dimension), k=SAMPLE, filter=condition))
@@ -173,7 +169,7 @@ def _describe_type(name: str | None, documents: Sequence[StoredDocument], type_f
         for own, value in document.metadata.items():
             if own not in _NOT_TOLD and (own != type_field or name is None):
                 for item in value if isinstance(value, list) else [value]:
-                    values[own][_format_json(item)] += 1
+                    values[own][json.dumps(item, ensure_ascii=False)] += 1
     order = sorted(values, key=lambda own: (-sum(values[own].values()), own))[:MAX_FIELDS]
     fields = [_describe_field(own, values[own]) for own in order]
     described = f" ({', '.join(fields)})" if fields else ""

@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 
 from linkstore._version import __version__
 from linkstore.agents.store_tools import find_documents, schema
-from linkstore.agents.tool_answers import ToolScope
+from linkstore.agents.tool_answers import ToolAnswer, ToolScope
 from linkstore.agents.tools import Tool, format_error, make_tools, make_writing_tools
 from linkstore.core.calls import Operation, arun, call, call_engine
 from linkstore.core.display import get_url, join_headings
@@ -223,14 +223,12 @@ class StoreServer:
             answer = await arun(tool.answer(params.arguments or {}))
         except LinkStoreError:
             _LOG.exception("the tool %s failed", tool.name)
-            return _make_failed_result(STORE_FAILED)
-        if answer.is_error:
-            return _make_failed_result(answer.text)
+            answer = ToolAnswer(text=STORE_FAILED, data=None, is_error=True)
         text, data = answer.text, answer.data
-        if served.name:
+        if served.name and not answer.is_error:
             text, data = f"Store {served.name}: {text}", {"store": served.name, **data}
         content = types.TextContent(type="text", text=text)
-        return types.CallToolResult(content=[content], structured_content=data)
+        return types.CallToolResult(content=[content], structured_content=data, is_error=answer.is_error)
 
     async def _list_resources(
         self, _: Any, params: types.PaginatedRequestParams | None
@@ -256,7 +254,16 @@ class StoreServer:
             for document in documents
         ]
         if not after:
-            resources = [*_list_reports(served), *resources]
+            reports = (
+                types.Resource(
+                    uri=f"linkstore://{name}/{report}",
+                    name=f"{name} {report}".strip(),
+                    description=_REPORTS[report],
+                    mime_type="application/json",
+                )
+                for report in served.list_reports()
+            )
+            resources = [*reports, *resources]
         names = list(self._stores)
         others = names[names.index(name) + 1 :]
         following = f"{others[0]}/" if following is None and others else following and f"{name}/{following}"
@@ -312,22 +319,6 @@ class StoreServer:
         )
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description="Answer with sources.", messages=[message])
-
-
-def _list_reports(served: ServedStore) -> list[types.Resource]:
-    return [
-        types.Resource(
-            uri=f"linkstore://{served.name}/{report}",
-            name=f"{served.name} {report}".strip(),
-            description=_REPORTS[report],
-            mime_type="application/json",
-        )
-        for report in served.list_reports()
-    ]
-
-
-def _make_failed_result(text: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
 def _make_internal_error(error: LinkStoreError) -> MCPError:

@@ -17,8 +17,7 @@ from linkstore.context.compiled import counter_of
 from linkstore.core.arguments import omit_none, require, require_at_least
 from linkstore.core.calls import Operation, arun, run
 from linkstore.errors import AgentError
-from linkstore.store.core import require_store
-from linkstore.store.linkstore import LinkStore
+from linkstore.store.linkstore import LinkStore, require_store
 
 
 class GraphReader(Runnable[str | Answer, Answer]):

@@ -26,24 +26,12 @@ from pydantic import (
     model_validator,
 )
 
+from linkstore import errors
 from linkstore.agents import match_tool, store_tools
 from linkstore.agents.tool_answers import ToolAnswer, ToolLimits, ToolScope
 from linkstore.core.arguments import read_docstring, require, require_list
 from linkstore.core.calls import Operation, arun, run
 from linkstore.core.filters import Filter
-from linkstore.errors import (
-    ArgumentError,
-    DocumentError,
-    FilterError,
-    LinkError,
-    LinkStoreError,
-    QueryError,
-    SchemaError,
-    StoreBusyError,
-    StoreUnavailableError,
-    StrategyError,
-    UnknownNameError,
-)
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -173,7 +161,7 @@ class Tool:
     def _carry_out(self, *first: str, **arguments: Any) -> Operation[ToolAnswer]:
         try:
             return (yield from self.operation(*first, **arguments))
-        except LinkStoreError as error:
+        except errors.LinkStoreError as error:
             if text := format_error(error):
                 return ToolAnswer(text=text, data=None, is_error=True)
             raise
@@ -219,7 +207,7 @@ def make_tools(
     chosen = (_TYPED if schema else _PLAIN) if only is None else only
     require_list("names of tools", only=chosen)
     if unknown := set(chosen) - _READING.keys():
-        raise ArgumentError(f"there is no tool {min(unknown)!r}; the tools are {', '.join(_READING)}")
+        raise errors.ArgumentError(f"there is no tool {min(unknown)!r}; the tools are {', '.join(_READING)}")
     described = run(match_tool.describe_store(scope))[0] if "match" in chosen else ""
     words: dict[str, object] = {name: f"{prefix}{name}" for name in _READING}
     words |= {
@@ -283,7 +271,14 @@ def make_tool(
     )
 
 
-_MISTAKES = (DocumentError, FilterError, LinkError, QueryError, SchemaError, StrategyError)
+_MISTAKES = (
+    errors.DocumentError,
+    errors.FilterError,
+    errors.LinkError,
+    errors.QueryError,
+    errors.SchemaError,
+    errors.StrategyError,
+)
 
 
 _WRONG: Final = {
@@ -301,11 +296,11 @@ _WRONG: Final = {
 """What is wrong with an argument, by pydantic's name for it."""
 
 
-def format_error(error: LinkStoreError) -> str | None:
+def format_error(error: errors.LinkStoreError) -> str | None:
     """Format an error for a model. Return None for one that the model can do nothing about."""
-    if isinstance(error, StoreBusyError | StoreUnavailableError):
+    if isinstance(error, errors.StoreBusyError | errors.StoreUnavailableError):
         return "The store does not answer now. Try again once; then tell the user that it is not available."
-    named_kind = isinstance(error, UnknownNameError) and error.sort == "link kind"
+    named_kind = isinstance(error, errors.UnknownNameError) and error.sort == "link kind"
     if not named_kind and not isinstance(error, _MISTAKES):
         return None
     text = str(error)

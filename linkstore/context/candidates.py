@@ -24,9 +24,8 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hit, Hits, Path
 from linkstore.core.plans import StoredDocument
 from linkstore.errors import StrategyError
-from linkstore.store.core import require_store
 from linkstore.store.documents import as_document
-from linkstore.store.linkstore import LinkStore
+from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.store.search import choose_strategy
 from linkstore.strategies.base import Strategy
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY, PageRank

@@ -27,8 +27,7 @@ from linkstore.embeddings.names import DEFAULT_LEXICAL_WEIGHT
 from linkstore.engines.contract import Record
 from linkstore.errors import EvaluationError
 from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, find_gold_units
-from linkstore.store.core import require_store
-from linkstore.store.linkstore import LinkStore
+from linkstore.store.linkstore import LinkStore, require_store
 
 Doubles = npt.NDArray[np.float64]
 DEFAULT_NOISE: Final = 0.05

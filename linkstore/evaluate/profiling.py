@@ -27,8 +27,7 @@ from linkstore.evaluate.metrics import DEFAULT, DENSE, WITHOUT_LINKS, Comparison
 from linkstore.evaluate.running import GoldKind, GoldQuestion, GoldUnits, evaluate, find_gold_units
 from linkstore.extract.protocol import CorpusExtractor, extractor_names, load_extractor
 from linkstore.ingest.relink import CORPUS_LINKS
-from linkstore.store.core import require_store
-from linkstore.store.linkstore import LinkStore
+from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.strategies.base import HOP_SIDES
 from linkstore.strategies.traversal import follow_links
 

@@ -19,8 +19,7 @@ from linkstore.core.plans import Plan
 from linkstore.errors import StrategyError
 from linkstore.memory.names import EntityFinder, find_entities
 from linkstore.memory.turns import Turn
-from linkstore.store.core import require_store
-from linkstore.store.linkstore import LinkStore
+from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.store.search import choose_strategy
 from linkstore.strategies.base import Reranker, Strategy, check_reranker
 from linkstore.strategies.pagerank import DEFAULT_STRATEGY

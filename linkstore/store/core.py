@@ -105,9 +105,7 @@ class CoreStore(SearchMethods, DocumentMethods):
         max_nodes: int,
         seconds: float,
     ) -> Operation[GraphAnswer]:
-        from linkstore.store.graph import (
-            answer_query,
-        )  # late: most searches are none of these
+        from linkstore.store.graph import answer_query  # late: most searches are none of these
 
         return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds)
 

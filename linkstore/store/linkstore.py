@@ -16,6 +16,7 @@ from linkstore.embeddings.names import get_embedding
 from linkstore.engines.bookkeeping import Backend
 from linkstore.store.base import close_on_failure
 from linkstore.store.constructors import StoreConstructors
+from linkstore.store.core import require_store as require_store
 from linkstore.store.search import (
     DEFAULT_RETURNED_K,
     LINKS_SEARCH,

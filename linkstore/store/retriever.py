@@ -20,8 +20,7 @@ from linkstore.core.arguments import omit_none, require
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hits
 from linkstore.core.links import strip_links
-from linkstore.store.core import require_store
-from linkstore.store.linkstore import LinkStore
+from linkstore.store.linkstore import LinkStore, require_store
 from linkstore.store.search import (
     DEFAULT_RETURNED_K,
     LINKS_SEARCH,
