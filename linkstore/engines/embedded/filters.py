@@ -95,7 +95,10 @@ class FilterCache:
         return self._results.get(key)
 
     def keep(self, key: Hashable, result: Array | ScopeDocuments | Posting) -> None:
-        """Keep a result, and drop the least recently used ones until the others fit into memory."""
+        """Keep a result, and drop those kept longest ago until the others fit into memory.
+
+        A filter is kept again whenever it is used, a posting when it is read.
+        """
         with self._lock:
             before = self._results.pop(key, None)
             self._results[key] = result

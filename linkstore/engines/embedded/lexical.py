@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -126,10 +127,10 @@ def score_documents(
         else:  # words have no quotation marks
             having[word] = connection.execute(_HAVING, (f'"{word}"',)).get
     taken, left = select_affordable(having)
-    postings = [read(word, None) for word in taken]
-    matches = [_NO_ROWS, *(posting.rows for posting in postings)]
+    nowhere = Posting(_NO_ROWS, _NO_ROWS, 0, whole=True)
+    matches, counted, *_ = zip(nowhere, *map(read, taken, repeat(None)), strict=True)
     rows, where = find_distinct(np.concatenate(matches))
-    counts = np.concatenate([_NO_ROWS, *(posting.counts for posting in postings)]).astype(np.float64)
+    counts = np.concatenate(counted).astype(np.float64)
     weights = bm25_weight(counts, lengths(rows).astype(np.float64)[where], average)
     sizes = list(map(len, matches))
     frequency = np.repeat(list(map(partial(inverse_frequency, documents), sizes)), sizes)

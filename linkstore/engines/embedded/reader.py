@@ -288,7 +288,7 @@ class EmbeddedReader(Reader):
             posting: lexical.Posting | None = self._view.cache.get(key)
             if posting is None or posting.change != mirror.change or not (posting.whole or enough):
                 posting = lexical.read_posting(self._view.connection, word, locate, mirror.change, enough)
-            self._view.cache.keep(key, posting)
+                self._view.cache.keep(key, posting)
             return posting
 
         rows, scores, having, left = lexical.score_documents(
