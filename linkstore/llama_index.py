@@ -10,7 +10,7 @@ from linkstore.core.arguments import omit_none
 from linkstore.core.filters import Filter
 from linkstore.errors import MissingExtraError
 from linkstore.store import LinkStore
-from linkstore.store.linkstore import require_store
+from linkstore.store.core import require_store
 from linkstore.strategies import Strategy
 
 try:

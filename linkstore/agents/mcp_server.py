@@ -15,13 +15,11 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote
 
 from langchain_core.documents import Document
-from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool
 
 from linkstore._version import __version__
 from linkstore.agents.store_tools import find_documents, schema
-from linkstore.agents.tool_answers import ToolScope
-from linkstore.agents.tools import format_error, make_tools, make_writing_tools
+from linkstore.agents.tool_answers import ToolAnswer, ToolScope
+from linkstore.agents.tools import Tool, format_error, make_tools, make_writing_tools
 from linkstore.core.calls import Operation, arun, call, call_engine
 from linkstore.core.display import get_url, join_headings
 from linkstore.core.documents import is_storable
@@ -88,7 +86,7 @@ class ServedStore:
     only: Sequence[str] | None = None
     write: bool = False
 
-    def make_tools(self) -> list[BaseTool]:
+    def make_tools(self) -> list[Tool]:
         """Make its tools, the writing ones last."""
         about = self.about or self.name
         reading = make_tools(self.scope, about, f"{self.name}_" if self.name else "", self.only)
@@ -162,9 +160,11 @@ def _write_report(scope: ToolScope, name: str) -> Operation[str]:
 
         data = (yield from call(examine, None, scope.store)).to_dict()
     else:
-        from linkstore.evaluate.profiling import profile
+        from linkstore.evaluate.link_groups import measure_links
 
-        data = (yield from call(profile, None, scope.store)).to_dict()["largest_groups"]
+        links, survey = scope.backend.links, scope.store.survey
+        measured = yield from call(lambda: measure_links(scope.backend.run(links()), survey()), None)
+        data = measured.to_dict()["largest_groups"]
     return json.dumps(data, ensure_ascii=False, indent=1)
 
 
@@ -215,7 +215,7 @@ class StoreServer:
             types.Tool(
                 name=tool.name,
                 description=tool.description,
-                input_schema=tool.get_input_jsonschema(),
+                input_schema=tool.arguments.model_json_schema(),
                 annotations=types.ToolAnnotations(
                     read_only_hint=tool.name not in WRITING,
                     destructive_hint=tool.name in WRITING,
@@ -230,19 +230,16 @@ class StoreServer:
         if params.name not in self._tools:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:80]!r}")
         served, tool = self._tools[params.name]
-        request = {"name": tool.name, "args": params.arguments or {}, "id": tool.name, "type": "tool_call"}
         try:
-            answer: ToolMessage = await tool.ainvoke(request)
+            answer = await arun(tool.answer(params.arguments or {}))
         except LinkStoreError:
             _LOG.exception("the tool %s failed", tool.name)
-            return _make_failed_result(STORE_FAILED)
-        if answer.status == "error":
-            return _make_failed_result(str(answer.content))
-        text, data = str(answer.content), dict(answer.artifact)
-        if served.name:
+            answer = ToolAnswer(text=STORE_FAILED, data=None, is_error=True)
+        text, data = answer.text, answer.data
+        if served.name and not answer.is_error:
             text, data = f"Store {served.name}: {text}", {"store": served.name, **data}
         content = types.TextContent(type="text", text=text)
-        return types.CallToolResult(content=[content], structured_content=data)
+        return types.CallToolResult(content=[content], structured_content=data, is_error=answer.is_error)
 
     async def _list_resources(self, _: Any, params: Page) -> types.ListResourcesResult:
         cursor = params.cursor if params else None
@@ -312,10 +309,6 @@ class StoreServer:
         )
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description="Answer with sources.", messages=[message])
-
-
-def _make_failed_result(text: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
 async def _carry_out(operation: Operation[T]) -> T:

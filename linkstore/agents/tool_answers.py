@@ -19,7 +19,7 @@ from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Chain, Hits
 from linkstore.core.plans import Plan
 from linkstore.engines.bookkeeping import Backend
-from linkstore.store.linkstore import LinkStore, require_store
+from linkstore.store.core import CoreStore, require_store
 from linkstore.strategies.base import Strategy
 
 T = TypeVar("T")
@@ -32,10 +32,12 @@ class ToolAnswer:
     Args:
         text: For a model.
         data: The same for a program: a JSON object, where it is a tool of a store.
+        is_error: Whether it says what is wrong with the call.
     """
 
     text: str
     data: Any
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +174,7 @@ class ToolScope:
         FilterError: If the filter is invalid.
     """
 
-    store: LinkStore
+    store: CoreStore
     limits: ToolLimits = field(default_factory=ToolLimits)
     filter: Filter | None = None
 

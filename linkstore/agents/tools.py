@@ -1,4 +1,4 @@
-"""The tools of a store: what a model is told of each, its operation, and LangChain's form of it.
+"""The tools of a store: what a model is told of each, its operation, and how it is called.
 
 A tool is a function. Its signature has the arguments, its docstring is what a model is told: what it does,
 when to use it rather than its sibling, what it returns and how much, and what it changes. It has no values: a
@@ -11,10 +11,11 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from string import Template
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -25,25 +26,17 @@ from pydantic import (
     model_validator,
 )
 
+from linkstore import errors
 from linkstore.agents import match_tool, store_tools
 from linkstore.agents.tool_answers import ToolAnswer, ToolLimits, ToolScope
 from linkstore.core.arguments import read_docstring, require, require_list
 from linkstore.core.calls import Operation, arun, run
 from linkstore.core.filters import Filter
-from linkstore.errors import (
-    ArgumentError,
-    DocumentError,
-    FilterError,
-    LinkError,
-    LinkStoreError,
-    QueryError,
-    SchemaError,
-    StoreBusyError,
-    StoreUnavailableError,
-    StrategyError,
-    UnknownNameError,
-)
-from linkstore.store.linkstore import LinkStore
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from linkstore.store.linkstore import LinkStore
 
 
 def graph_tools(
@@ -78,7 +71,7 @@ def graph_tools(
     """
     require(str, "a string", about=about, prefix=prefix)
     scope = ToolScope(store, ToolLimits() if limits is None else limits, filter)
-    return list(make_tools(scope, about, prefix, only))
+    return [tool.to_langchain() for tool in make_tools(scope, about, prefix, only)]
 
 
 MAX_DESCRIBED: Final = 4_000
@@ -137,9 +130,68 @@ class ToolArguments(BaseModel):
         return given
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool, without LangChain, whose import of tools takes longer than all of linkstore.
+
+    Args:
+        name: As a model calls it.
+        description: What a model is told of it.
+        arguments: Its arguments.
+        operation: What it does with them.
+    """
+
+    name: str
+    description: str
+    arguments: type[ToolArguments]
+    operation: Callable[..., Operation[ToolAnswer]]
+
+    def answer(self, arguments: dict[str, Any]) -> Operation[ToolAnswer]:
+        """Answer a call with any arguments. What the model can correct is an answer that says so.
+
+        Raises:
+            LinkStoreError: If the model can do nothing about it.
+        """
+        try:
+            valid = dict(self.arguments.model_validate(arguments))
+        except ValidationError as error:
+            return ToolAnswer(text=format_argument_error(error), data=None, is_error=True)
+        return (yield from self._carry_out(**valid))
+
+    def _carry_out(self, *first: str, **arguments: Any) -> Operation[ToolAnswer]:
+        try:
+            return (yield from self.operation(*first, **arguments))
+        except errors.LinkStoreError as error:
+            if text := format_error(error):
+                return ToolAnswer(text=text, data=None, is_error=True)
+            raise
+
+    def to_langchain(self) -> BaseTool:
+        """Return the tool as one of LangChain's."""
+        from langchain_core.tools import StructuredTool, ToolException
+
+        # LangChain passes a plain string, as in tool.invoke("tower"), as a positional argument.
+        def answer(*first: str, **arguments: Any) -> Operation[tuple[str, Any]]:
+            made = yield from self._carry_out(*first, **arguments)
+            if made.is_error:
+                raise ToolException(made.text)
+            return made.text, made.data
+
+        return StructuredTool.from_function(
+            func=lambda *first, **arguments: run(answer(*first, **arguments)),
+            coroutine=lambda *first, **arguments: arun(answer(*first, **arguments)),
+            name=self.name,
+            description=self.description,
+            args_schema=self.arguments,
+            response_format="content_and_artifact",
+            handle_tool_error=True,
+            handle_validation_error=format_argument_error,
+        )
+
+
 def make_tools(
     scope: ToolScope, about: str = "", prefix: str = "", only: Sequence[str] | None = None
-) -> Iterator[BaseTool]:
+) -> Iterator[Tool]:
     """Yield the tools that read.
 
     Args:
@@ -155,7 +207,7 @@ def make_tools(
     chosen = (_TYPED if schema else _PLAIN) if only is None else only
     require_list("names of tools", only=chosen)
     if unknown := set(chosen) - _READING.keys():
-        raise ArgumentError(f"there is no tool {min(unknown)!r}; the tools are {', '.join(_READING)}")
+        raise errors.ArgumentError(f"there is no tool {min(unknown)!r}; the tools are {', '.join(_READING)}")
     described = run(match_tool.describe_store(scope))[0] if "match" in chosen else ""
     words: dict[str, object] = {name: f"{prefix}{name}" for name in _READING}
     words |= {
@@ -172,7 +224,7 @@ def make_tools(
             yield make_tool(operation, scope, words, changed, prefix=prefix)
 
 
-def make_writing_tools(scope: ToolScope) -> Iterator[BaseTool]:
+def make_writing_tools(scope: ToolScope) -> Iterator[Tool]:
     """Yield two more tools, which write: ``add`` and ``delete``."""
     schema = scope.store.schema.get()
     words = {"rules": f" {schema.describe()}" if schema else ""}
@@ -187,7 +239,7 @@ def make_tool(
     changed: Mapping[str, tuple[Any, Any] | None] | None = None,
     *,
     prefix: str = "",
-) -> BaseTool:
+) -> Tool:
     """Make a tool of a function.
 
     Args:
@@ -198,18 +250,6 @@ def make_tool(
             argument.
         prefix: Goes before the name.
     """
-
-    # LangChain passes a plain string, as in tool.invoke("tower"), as a positional argument.
-    def answer(*first: str, **arguments: Any) -> Operation[tuple[str, Mapping[str, Any]]]:
-        try:
-            made = yield from operation(scope, *first, **arguments)
-        except LinkStoreError as error:
-            text = format_error(error)
-            if text is None:
-                raise
-            raise ToolException(text) from error
-        return made.text, made.data
-
     description, explained = read_docstring(operation)
     name = f"{prefix}{operation.__name__}"
     fields: dict[str, Any] = {}
@@ -219,19 +259,22 @@ def make_tool(
         if taken is not None:
             text = Template(explained[parameter.name].text).substitute(words)
             fields[parameter.name] = (taken[0], Field(default=taken[1], description=text))
-    return StructuredTool.from_function(
-        func=lambda *first, **arguments: run(answer(*first, **arguments)),
-        coroutine=lambda *first, **arguments: arun(answer(*first, **arguments)),
+    return Tool(
         name=name,
         description=Template(" ".join(description.split())).substitute(words),
-        args_schema=create_model(name, __base__=ToolArguments, **fields),
-        response_format="content_and_artifact",
-        handle_tool_error=True,
-        handle_validation_error=format_argument_error,
+        arguments=create_model(name, __base__=ToolArguments, **fields),
+        operation=partial(operation, scope),
     )
 
 
-_MISTAKES = (DocumentError, FilterError, LinkError, QueryError, SchemaError, StrategyError)
+_MISTAKES = (
+    errors.DocumentError,
+    errors.FilterError,
+    errors.LinkError,
+    errors.QueryError,
+    errors.SchemaError,
+    errors.StrategyError,
+)
 
 
 _WRONG: Final = {
@@ -249,11 +292,11 @@ _WRONG: Final = {
 """What is wrong with an argument, by pydantic's name for it."""
 
 
-def format_error(error: LinkStoreError) -> str | None:
+def format_error(error: errors.LinkStoreError) -> str | None:
     """Format an error for a model. Return None for one that the model can do nothing about."""
-    if isinstance(error, StoreBusyError | StoreUnavailableError):
+    if isinstance(error, errors.StoreBusyError | errors.StoreUnavailableError):
         return "The store does not answer now. Try again once; then tell the user that it is not available."
-    named_kind = isinstance(error, UnknownNameError) and error.sort == "link kind"
+    named_kind = isinstance(error, errors.UnknownNameError) and error.sort == "link kind"
     if not named_kind and not isinstance(error, _MISTAKES):
         return None
     text = str(error)

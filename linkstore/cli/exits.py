@@ -11,24 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn, TextIO
 
+from linkstore import errors
 from linkstore.cli.output import complain
-from linkstore.errors import (
-    ArgumentError,
-    BudgetError,
-    EmbeddingError,
-    EvaluationError,
-    FilterError,
-    LinkStoreError,
-    MissingExtraError,
-    QueryError,
-    SourceConflictError,
-    StoreBusyError,
-    StoreFormatError,
-    StoreNotFoundError,
-    StrategyError,
-    UnavailableError,
-    UnknownNameError,
-)
 
 OTHER: Final = 1
 """Anything that has no code of its own."""
@@ -66,7 +50,7 @@ _GONE: Final = getattr(select, "POLLERR", 0) | getattr(select, "POLLHUP", 0)
 _ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
-class UsageError(LinkStoreError, ValueError):
+class UsageError(errors.LinkStoreError, ValueError):
     """The command line was used in a wrong way."""
 
 
@@ -82,16 +66,16 @@ class Terminated(KeyboardInterrupt):
         self.number = number
 
 
-_CODES: Final[Mapping[int, tuple[type[LinkStoreError], ...]]] = {
-    NOT_FOUND: (StoreNotFoundError,),
-    BUSY: (StoreBusyError,),
-    DAMAGED: (StoreFormatError,),
-    EMBEDDING_MISSING: (EmbeddingError, MissingExtraError),
+_CODES: Final[Mapping[int, tuple[type[errors.LinkStoreError], ...]]] = {
+    NOT_FOUND: (errors.StoreNotFoundError,),
+    BUSY: (errors.StoreBusyError,),
+    DAMAGED: (errors.StoreFormatError,),
+    EMBEDDING_MISSING: (errors.EmbeddingError, errors.MissingExtraError),
     USAGE: (
-        *(SourceConflictError, FilterError, UnknownNameError, StrategyError),
-        *(EvaluationError, BudgetError, UsageError, ArgumentError, QueryError),
+        *(errors.SourceConflictError, errors.FilterError, errors.UnknownNameError, errors.StrategyError),
+        *(errors.EvaluationError, errors.BudgetError, UsageError, errors.ArgumentError, errors.QueryError),
     ),
-    UNAVAILABLE: (UnavailableError,),
+    UNAVAILABLE: (errors.UnavailableError,),
 }
 
 

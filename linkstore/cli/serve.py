@@ -21,6 +21,7 @@ from linkstore.cli.stores import (
     DEFAULT_STORE,
     find_store,
     is_store,
+    open_core_store,
     open_store,
     parse_json_option,
     refuse_options,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from mcp.server.lowlevel import Server
 
-    from linkstore.store import LinkStore
+    from linkstore.store.core import CoreStore
 
 MIN_TOKEN_LENGTH: Final = 16
 """Characters that a token must have."""
@@ -228,7 +229,7 @@ def mcp(
         _check_host(host, allow_host)
     with ExitStack() as stack:
         stores = {
-            named: stack.enter_context(open_store(place, embedding=embedding, by_words=True))
+            named: stack.enter_context(open_core_store(place, embedding=embedding, by_words=True))
             for named, place in places.items()
         }
         serving = make_tool_server(stores, abouts, conditions, only=tool, write=write, max_depth=max_depth)
@@ -323,7 +324,7 @@ def _open_port(host: str, port: int) -> socket:
 
 
 def make_tool_server(
-    stores: Mapping[str, LinkStore],
+    stores: Mapping[str, CoreStore],
     abouts: Mapping[str, str] | None = None,
     filters: Mapping[str, Mapping[str, Any] | None] | None = None,
     *,

@@ -16,8 +16,6 @@ from linkstore.cli.output import inform
 from linkstore.errors import BackendError, LinkStoreError, StoreNotFoundError
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
     from linkstore.engines.bookkeeping import Backend
     from linkstore.store.core import CoreStore
     from linkstore.store.linkstore import LinkStore
@@ -53,21 +51,27 @@ def is_store(folder: str | Path) -> bool:
 
 
 @contextmanager
-def open_core_store(place: str, *, create: bool = False, embedding: str | None = None) -> Iterator[CoreStore]:
+def open_core_store(
+    place: str, *, create: bool = False, embedding: str | None = None, by_words: bool = False
+) -> Iterator[CoreStore]:
     """Open the store at ``place``, without LangChain's base classes, which take long to import.
 
     Args:
         place: See :func:`open_store`.
         create: See :func:`open_store`.
         embedding: See :func:`open_store`.
+        by_words: See :func:`open_store`.
 
     Raises:
         As :func:`open_store`.
     """
     with end_at_once():
+        from linkstore.embeddings.names import get_encoder
         from linkstore.store.core import CoreStore
     with open_backend(place, create=create) as backend:
-        yield CoreStore(backend, _choose_embedding(backend, embedding))
+        yield CoreStore(
+            backend, _choose_embedding(backend, place, embedding, get_encoder if by_words else None)
+        )
 
 
 @contextmanager
@@ -91,34 +95,37 @@ def open_store(
         MissingExtraError: If ``place`` needs an extra that is not installed.
     """
     with end_at_once():
-        from linkstore.embeddings.names import find_encoder, get_embedding
+        from linkstore.embeddings.names import get_embedding
         from linkstore.store.linkstore import LinkStore
     with open_backend(place, create=create) as backend:
-        chosen: Any = _choose_embedding(backend, embedding)
-        manifest = backend.run(backend.manifest())
-        if chosen is None and by_words and manifest.embedding is not None:
-            dimension = manifest.dimension or 1
-            chosen = find_encoder(manifest.embedding, dimension, get_embedding, by_words=True)
-            if getattr(chosen, "by_words", False):
-                inform(
-                    f"{place} is searched by words, names and links: its embedding {manifest.embedding!r} was"
-                    " not given (LINKSTORE_EMBEDDING)"
-                )
+        chosen = _choose_embedding(backend, place, embedding, get_embedding if by_words else None)
         yield LinkStore(chosen, backend=backend)
 
 
-def _choose_embedding(backend: Backend, embedding: str | None) -> Embeddings | None:
-    """Return the embedding that the user gave, by the option or the environment; None: the recorded one."""
-    from linkstore.embeddings.names import is_built_in
+def _choose_embedding(
+    backend: Backend, place: str, embedding: str | None, make: Callable[[str], Any] | None
+) -> Any:
+    """Return the embedding that the user gave, by the option or the environment; None: the recorded one.
 
-    place = embedding or os.environ.get(EMBEDDING_VARIABLE)
-    if not place or (embedding is None and is_built_in(backend.run(backend.manifest()).embedding or "")):
+    Where ``make`` cannot make the recorded one either, a store is searched by words.
+    """
+    from linkstore.embeddings.names import find_encoder, import_embedding, is_built_in
+
+    name = embedding or os.environ.get(EMBEDDING_VARIABLE)
+    manifest = backend.run(backend.manifest())
+    if name and (embedding is not None or not is_built_in(manifest.embedding or "")):
+        if str(Path.cwd()) not in sys.path:
+            sys.path.append(str(Path.cwd()))  # where a module of the user's lies, as for python -m
+        return import_embedding(name)
+    if make is None or manifest.embedding is None:
         return None
-    from linkstore.embeddings.names import import_embedding
-
-    if str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # where a module of the user's lies, as for python -m
-    return import_embedding(place)
+    chosen = find_encoder(manifest.embedding, manifest.dimension or 1, make, by_words=True)
+    if getattr(chosen, "by_words", False):
+        inform(
+            f"{place} is searched by words, names and links: its embedding {manifest.embedding!r} was not"
+            " given (LINKSTORE_EMBEDDING)"
+        )
+    return chosen
 
 
 @contextmanager

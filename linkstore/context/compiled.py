@@ -16,16 +16,18 @@ from collections.abc import Callable, Sequence, Sized
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import count
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import xxhash
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from linkstore.core.arguments import make_argument_error
 from linkstore.core.display import escape_html, escape_unprintable, format_count
 from linkstore.core.hits import HIT_KEY, Path
 from linkstore.core.text import replace_surrogates
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
 
 Tokenizer = Any
 """A function of a text that returns its number of tokens, or an object that :func:`counter_of` accepts."""
@@ -144,6 +146,8 @@ def frame_parts(parts: Sequence[tuple[str, str]]) -> str:
 
 def is_from_user(message: BaseMessage) -> bool:
     """Say whether a message is the user's own, and not one that middleware wrote, such as a summary."""
+    from langchain_core.messages import HumanMessage  # late: its import takes long
+
     return isinstance(message, HumanMessage) and "lc_source" not in message.additional_kwargs
 
 
@@ -275,6 +279,8 @@ class Compiled:
         The system message has the context in a frame, which no text in it can end, below the sentence that it
         is data. ``budget`` is for ``text``, without these.
         """
+        from langchain_core.messages import HumanMessage, SystemMessage
+
         asked: list[BaseMessage] = [HumanMessage(self.question)]
         return [SystemMessage(frame_context(self.text)), *asked] if self.text else asked
 

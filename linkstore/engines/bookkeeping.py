@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import orjson
 
-from linkstore.core.arrays import Bools, Ints, is_member, match_equal
+from linkstore.core.arrays import Bools, Ints, is_member, match_equal, sort_unique
 from linkstore.core.links import LINKS_KEY, Link
 from linkstore.core.plans import EngineOperation
 from linkstore.core.vocabulary import Vocabulary, collect_names
@@ -246,11 +246,10 @@ def _find_most_linked(
 def _find_owned(ids: Sequence[str], entries: Sequence[PageEntry]) -> tuple[Ints, Ints]:
     """Return pairs of the position of a document and that of a page with it, in ascending order."""
     position = {id: at for at, id in enumerate(ids)}
-    pairs = sorted(
-        {(position[id], page) for page, entry in enumerate(entries) for id in entry.ids if id in position}
-    )
-    owned = np.array(pairs, np.int64).reshape(-1, 2)
-    return owned[:, 0], owned[:, 1]
+    pages = len(entries)
+    owned = ((position[id], page) for page, entry in enumerate(entries) for id in entry.ids if id in position)
+    codes = sort_unique(np.fromiter((document * pages + page for document, page in owned), np.int64))
+    return codes // pages, codes % pages
 
 
 def _number_answers(stored: StoredLinks, chosen: Bools | Ints, owned: tuple[Ints, Ints], pages: int) -> Ints:

@@ -19,14 +19,14 @@ from linkstore.evaluate.bundles import BundleCheck
 from linkstore.extract.names import normalize_name
 from linkstore.ingest.relink import BEGUN_SOURCE
 from linkstore.ingest.source import Source, staleness
+from linkstore.store.core import require_store
 from linkstore.store.documents import INCOMPLETE_DIGEST
-from linkstore.store.linkstore import require_store
 from linkstore.store.schema import TYPE_FIELD, Schema
 from linkstore.store.schema_graph import TypeConnectivity, TypedGraph
 from linkstore.store.unanswered import UnansweredQuestion, read_unanswered
 
 if TYPE_CHECKING:
-    from linkstore.store.linkstore import LinkStore
+    from linkstore.store.core import CoreStore
 
 Severity = Literal["alarm", "hint"]
 MAX_EXAMPLES: Final = 5
@@ -175,7 +175,7 @@ _EXTERNAL_KINDS: Final = frozenset({"hyperlink", "citation", "sourced_from"})
 
 
 def examine(
-    store: LinkStore, *, sources: Mapping[str, Source] | None = None, names: Collection[str] = NAME_KINDS
+    store: CoreStore, *, sources: Mapping[str, Source] | None = None, names: Collection[str] = NAME_KINDS
 ) -> Checkup:
     """Check a store: its schema, types that no traversal reaches, stale pages, links and names.
 
@@ -237,7 +237,7 @@ def examine(
     )
 
 
-def _check_schema_problems(store: LinkStore, schema: Schema) -> Iterator[CheckupFinding]:
+def _check_schema_problems(store: CoreStore, schema: Schema) -> Iterator[CheckupFinding]:
     """Yield the problems under the recorded schema."""
     report = store.schema.check(schema)
     if report.count:
@@ -304,7 +304,7 @@ def _is_expected_inside(kind: str, tag: str) -> bool:
     return kind not in _EXTERNAL_KINDS or is_internal_tag(tag)
 
 
-def _check_incomplete(store: LinkStore) -> Iterator[CheckupFinding]:
+def _check_incomplete(store: CoreStore) -> Iterator[CheckupFinding]:
     """Yield pages that lost documents since they were indexed."""
     sources = store.pages.sources()
     if BEGUN_SOURCE in sources:
@@ -321,7 +321,7 @@ def _check_incomplete(store: LinkStore) -> Iterator[CheckupFinding]:
         )
 
 
-def _check_stale(store: LinkStore, source: Source, name: str) -> Iterator[CheckupFinding]:
+def _check_stale(store: CoreStore, source: Source, name: str) -> Iterator[CheckupFinding]:
     """Yield pages that are not as they were when they were indexed."""
     comparison = staleness(store, source, name)
     for pages, what in (
@@ -353,7 +353,7 @@ def _check_bundles(bundles: BundleCheck, survey: Survey) -> Iterator[CheckupFind
             yield make_finding("bundle", severity, f"{what}: {len(pages):,}", len(pages), pages)
 
 
-def _check_sound(store: LinkStore) -> Iterator[CheckupFinding]:
+def _check_sound(store: CoreStore) -> Iterator[CheckupFinding]:
     """Yield the findings of ``verify``."""
     for finding in store.verify().findings:
         yield make_finding(
@@ -362,7 +362,7 @@ def _check_sound(store: LinkStore) -> Iterator[CheckupFinding]:
 
 
 def _list_skipped(
-    store: LinkStore, survey: Survey, sources: Mapping[str, Source], schema: Schema | None
+    store: CoreStore, survey: Survey, sources: Mapping[str, Source], schema: Schema | None
 ) -> dict[str, str]:
     """Return the checks that were not made, each with the reason."""
     reasons: dict[str, str] = {}

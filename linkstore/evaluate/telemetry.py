@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from linkstore._version import __version__
 from linkstore.errors import MissingExtraError
 from linkstore.store.base import observe_searches
-from linkstore.store.linkstore import require_store
+from linkstore.store.core import require_store
 from linkstore.strategies.observers import CompletedSearch
 
 if TYPE_CHECKING:

@@ -246,6 +246,8 @@ def find_books(sizes: Mapping[str, int], read: Callable[[str, int], bytes]) -> I
         sizes: The bytes of each page, by path.
         read: Returns the content of a page, or so many bytes of its beginning.
     """
+    if max(sizes.values(), default=0) < _LEAST_BOOK:
+        return
     below: Counter[str] = Counter()
     for page, size in sizes.items():
         path = page

@@ -8,9 +8,10 @@ import re
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path, PurePath
 from posixpath import splitext
 from typing import Final
@@ -100,16 +101,17 @@ class FolderSearch:
             )
         if not _SPHINX.isdisjoint(entry.name for entry in contents):
             self.built.add(lead)
-        return [folder for entry in contents for folder in self._entry(entry, f"{lead}{entry.name}")]
+        return [f"{lead}{entry.name}/" for entry in contents if self._record(entry, f"{lead}{entry.name}")]
 
     def _is_page(self, name: str) -> bool:
         lead, slash, file = name.rpartition("/")
-        suffix = get_suffix(file)
-        if file.startswith(".") or suffix not in self.suffixes:
+        stem, dot, ending = file.partition(".")
+        suffix = _find_suffix(f"{dot}{ending}")
+        if not stem or suffix not in self.suffixes:
             return False
         if suffix not in HTML_SUFFIXES:
             return True
-        stem = splitext(file)[0]
+        stem = file.rpartition(".")[0]
         if stem == "index":
             lead, slash, folder = lead.rpartition("/")
             stem = splitext(folder)[0]
@@ -118,19 +120,19 @@ class FolderSearch:
         of_sphinx = stem in _OF_SPHINX or stem.startswith("genindex-")
         return not (of_sphinx and f"{lead}{slash}" in self.built)
 
-    def _entry(self, entry: os.DirEntry[str], name: str) -> Iterator[str]:
-        """Record a file, and yield the folder to look into if it is one."""
+    def _record(self, entry: os.DirEntry[str], name: str) -> bool:
+        """Record a file, and say whether it is a folder to look into."""
         if entry.name.startswith(".") or entry.name in _FOR_MACHINES:
-            return
+            return False
         if entry.name in NO_PAGES_IN:
             if entry.name in _MAY_HOLD_PAGES and entry.is_dir(follow_symlinks=False):
                 self._count_aside(entry.path, entry.name)
-            return
+            return False
         try:
             if entry.is_symlink():
                 self._link(entry.path, name)
             elif entry.is_dir(follow_symlinks=False):
-                yield f"{name}/"
+                return True
             elif not self._is_page(name):
                 self.others[get_suffix(name) or "(none)"] += 1
             elif entry.is_file(follow_symlinks=False):
@@ -139,6 +141,7 @@ class FolderSearch:
                 self._say(name, NOT_A_FILE)
         except OSError as error:
             self._say(name, f"it cannot be looked at: {error.strerror or error}", hides=name)
+        return False
 
     def _count_aside(self, path: str, folder: str) -> None:
         """Count the pages in a folder that is not read."""
@@ -172,6 +175,12 @@ class FolderSearch:
     def _say_of_link(self, name: str, reason: str) -> None:
         """Report a link under a name other than the page's, so that the stored page is removed."""
         self.problems.append(BadInput(name=f"{quote_path(name)} (link)", reason=reason))
+
+
+@lru_cache
+def _find_suffix(ending: str) -> str:
+    """Return the suffix of a file by what its name has from its first dot on, mostly the same."""
+    return get_suffix(f"x{ending}")
 
 
 def quote_path(path: str) -> str:

@@ -95,34 +95,35 @@ class Outlines:
         encoding = settings.encoding
         self._salt = hash_values(VERSION, encoding, settings.max_bytes, all_front_matter)
         self._outlines: dict[str, Outline] = {}
+        self.kept: dict[str, str] = {}
+        """What the store keeps of files that have not changed."""
         above = settings.make_site(()).place("")
         for file in files:
             lead, kept = self._lead(file), stored.get(f"{above}{file.url}", "")
+            outline = _parse(kept[len(lead) :]) if file.stamp and kept.startswith(lead) else None
+            if outline is not None:
+                self.kept[file.url], self._outlines[file.url] = kept, outline
+                continue
             with suppress(UnreadablePageError, OSError):  # it is read again, and then reported
-                outline = _parse(kept[len(lead) :]) if file.stamp and kept.startswith(lead) else None
-                self._outlines[file.url] = outline or _read_outline(
-                    file, encoding, all_front_matter=all_front_matter
-                )
+                self._outlines[file.url] = _read_outline(file, encoding, all_front_matter=all_front_matter)
         self.titles = {url: frozenset(outline.titles) for url, outline in self._outlines.items()}
 
     def get(self, file: PageFile) -> Outline:
         """Return the outline of a file, an empty one if it cannot be read."""
         return self._outlines.get(file.url, Outline())
 
-    def write(self, file: PageFile, around: str, content: bytes | None = None) -> str:
+    def write(self, file: PageFile, around: str, content: bytes) -> str:
         """Return the outline of a file as the store keeps it, empty if the file is to be read next time.
 
         Args:
             file: The file.
             around: Hash of all else that its page is made of.
-            content: What was read just now, None for a file that has not changed.
+            content: What was read just now.
         """
-        outline = self.get(file)
         with suppress(OSError, orjson.JSONEncodeError):  # it is gone; it has what is no Unicode
-            if content is not None:
-                if not file.stamp or make_stamp(os.lstat(file.folder.path / file.page)) != file.stamp:
-                    return ""
-                outline = outline._replace(content=hash_without_links(content), around=around)
+            if not file.stamp or make_stamp(os.lstat(file.folder.path / file.page)) != file.stamp:
+                return ""
+            outline = self.get(file)._replace(content=hash_without_links(content), around=around)
             text = f"{self._lead(file)}{orjson.dumps(tuple(outline)).decode()}"
             return text if len(text) <= _LONGEST_STORED else ""
         return ""

@@ -153,7 +153,8 @@ def index(
         require(Partition, "a Partition, such as Partition(3, 16)", partition=partition)
         if isinstance(source, Divisible):
             source, chosen = source.divide(partition), None
-    with infrequent_gc(), _choose_progress(progress) as advance, ExitStack() as stack:
+    with infrequent_gc(), ExitStack() as stack:
+        advance = stack.enter_context(show_progress()) if progress == "auto" else progress
         states = store.pages.states(name)
         opened = stack.enter_context(open_again(source, states))
         return _IngestRun(
@@ -200,10 +201,6 @@ class Excerpt:
     def pages(self, known: Mapping[str, str]) -> Iterator[SourcePage | BadInput]:
         """Yield the pages."""
         return iter(self.offers)
-
-
-def _choose_progress(progress: Progress | Literal["auto"] | None) -> AbstractContextManager[Progress | None]:
-    return show_progress() if progress == "auto" else nullcontext(progress)
 
 
 async def aindex(store: CoreStore, source: Source, **options: Unpack[IndexOptions]) -> Summary:

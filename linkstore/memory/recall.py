@@ -19,20 +19,8 @@ from linkstore.core.hits import Hit, Hits
 from linkstore.core.lexical import extract_terms
 from linkstore.core.plans import Plan
 from linkstore.errors import BudgetError
+from linkstore.memory import facts
 from linkstore.memory.dates import make_near_filters, make_time_filter
-from linkstore.memory.facts import (
-    asks_about_self,
-    asks_for_past,
-    denies_other,
-    is_about_other,
-    is_about_past,
-    is_plain,
-    read_clauses,
-    says_beside,
-    says_change,
-    states_only,
-    states_own,
-)
 from linkstore.memory.focus import find_focus
 from linkstore.memory.names import (
     find_answered_name,
@@ -328,10 +316,10 @@ def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> l
     question asks for them.
     """
     asked = {stem for view in views for stem in find_stems(view.text)}
-    now = not any(asks_for_past(view.text) for view in views)
+    now = not any(facts.asks_for_past(view.text) for view in views)
 
     def is_newer(turn: Turn, other: Turn) -> bool:
-        past, before = map(is_about_past, (turn.query, other.query))
+        past, before = map(facts.is_about_past, (turn.query, other.query))
         return other.time < turn.time if past == before else now and before
 
     ordered: list[FoundTurn] = []
@@ -342,31 +330,33 @@ def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> l
             if is_newer(turn, other) and NEWER_SHARE * best <= score and _state_same(turn, other, asked)
         ]
         ordered.insert(before[0] if before else len(ordered), (turn, score))
-    own = next((turn for turn, _ in ordered if states_own(turn.query)), None)
-    if own is not None and views and asks_about_self(views[0].text):
-        ordered.sort(key=lambda pair: is_about_other(pair[0].query, own.query, asked))
+    own = next((turn for turn, _ in ordered if facts.states_own(turn.query)), None)
+    if own is not None and views and facts.asks_about_self(views[0].text):
+        ordered.sort(key=lambda pair: facts.is_about_other(pair[0].query, own.query, asked))
     return [*ordered, *found[NEWER_AMONG:]]
 
 
 def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
-    if any(text.rstrip().endswith("?") for text in (turn.query, other.query)) or not is_plain(turn.query):
+    if any(text.rstrip().endswith("?") for text in (turn.query, other.query)) or not facts.is_plain(
+        turn.query
+    ):
         return False
-    if denies_other(turn.query, other.query):
+    if facts.denies_other(turn.query, other.query):
         return False
-    before = list(read_clauses(other.query))
+    before = list(facts.read_clauses(other.query))
     slots = {(clause.slot, clause.speaker) for clause in before if clause.slot}
-    own = any((clause.slot, clause.speaker) in slots for clause in read_clauses(turn.query))
-    if own and says_change(turn.query) and not says_beside(turn.query):
+    own = any((clause.slot, clause.speaker) in slots for clause in facts.read_clauses(turn.query))
+    if own and facts.says_change(turn.query) and not facts.says_beside(turn.query):
         return True
     wanted, stems = find_stems(other.query) & asked, find_stems(turn.query)
-    share, changes = len(wanted & stems) / max(1, len(wanted)), says_change(turn.query)
+    share, changes = len(wanted & stems) / max(1, len(wanted)), facts.says_change(turn.query)
     if share < NEWER_WORDS or (share == NEWER_WORDS and not changes):
         return False
     marked = [word for word in other.query.split()[1:] if not word.islower()]
     before = [clause for clause in before if wanted & find_stems(" ".join(clause.words))]
     return (wanted - stems).isdisjoint(find_stems(" ".join(marked))) and any(
         clause.is_about_same(earlier, changes=changes)
-        for clause in read_clauses(turn.query)
+        for clause in facts.read_clauses(turn.query)
         for earlier in before
     )
 
@@ -414,7 +404,7 @@ def _find_newer(
 
 def _is_over(turn: Turn, until: Mapping[str, datetime]) -> bool:
     """Say whether a turn was superseded, and nothing is lost with it: a note, or a turn that says no more."""
-    return turn.id in until and (turn.is_note or not turn.statements or states_only(turn.query))
+    return turn.id in until and (turn.is_note or not turn.statements or facts.states_only(turn.query))
 
 
 def _mark_end(turn: Turn, until: Mapping[str, datetime]) -> Turn:

@@ -53,7 +53,8 @@ class MemoryScope:
 
 def make_memory_tools(scope: MemoryScope) -> list[BaseTool]:
     """Make the tools of one session."""
-    return [make_tool(operation, scope, {}) for operation in (recall, remember, correct, forget)]
+    operations = (recall, remember, correct, forget)
+    return [make_tool(operation, scope, {}).to_langchain() for operation in operations]
 
 
 def recall(scope: MemoryScope, question: str) -> Operation[ToolAnswer]:

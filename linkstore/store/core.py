@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from linkstore.core.arguments import require
 from linkstore.core.calls import Operation, arun, run
 from linkstore.core.filters import Filter
 from linkstore.engines.contract import Report, Survey
@@ -188,3 +190,14 @@ class CoreStore(SearchMethods, DocumentMethods):
         from linkstore.store.schema_record import StoreSchema
 
         return StoreSchema(self.backend)
+
+
+def require_store(**stores: object) -> None:
+    """Raise unless every argument is an open store. For a path, the message says how to open it.
+
+    Raises:
+        ArgumentError: If one is not. The message names it.
+    """
+    for name, store in stores.items():
+        path = str(store) if isinstance(store, str | Path) else "kb"
+        require(CoreStore, f"an open store, such as LinkStore.open({path!r})", **{name: store})

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from linkstore.core.arguments import require
 from linkstore.core.calls import Operation, arun, run, run_in_thread
 from linkstore.core.filters import Filter
 from linkstore.core.hits import Hits
@@ -18,6 +16,7 @@ from linkstore.embeddings.names import get_embedding
 from linkstore.engines.bookkeeping import Backend
 from linkstore.store.base import close_on_failure
 from linkstore.store.constructors import StoreConstructors
+from linkstore.store.core import require_store as require_store
 from linkstore.store.search import (
     DEFAULT_RETURNED_K,
     LINKS_SEARCH,
@@ -318,14 +317,3 @@ class LinkStore(StoreConstructors):
         taken = make_search_options("similarity_search_with_score", options)
         hits = yield from self._hits(query, Similarity(k=k), taken)
         return [(hit.document, hit.score) for hit in hits]
-
-
-def require_store(**stores: object) -> None:
-    """Raise unless every argument is an open store. For a path, the message says how to open it.
-
-    Raises:
-        ArgumentError: If one is not. The message names it.
-    """
-    for name, store in stores.items():
-        path = str(store) if isinstance(store, str | Path) else "kb"
-        require(LinkStore, f"an open store, such as LinkStore.open({path!r})", **{name: store})

@@ -13,19 +13,12 @@ from typing import Any, Final, Protocol
 import orjson
 from langchain_core.embeddings import Embeddings
 
+from linkstore import errors
 from linkstore.core.arguments import make_argument_error, require, require_at_least, require_having
 from linkstore.core.calls import Progress, split_batches
 from linkstore.embeddings.names import get_embedding, name_embedding
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Manifest, PageEntry, Record, WriteBatch, WriteCounts
-from linkstore.errors import (
-    BackendError,
-    DocumentError,
-    EmbeddingError,
-    LinkError,
-    LinkStoreError,
-    StoreBusyError,
-)
 from linkstore.store.base import MIN_SIMILARITY_NOTE
 from linkstore.store.schema_graph import SCHEMA_NOTE
 
@@ -203,17 +196,17 @@ class _Copied:
         refused: dict[str, str] = {}
         try:
             self._write(batch.records)
-        except LinkStoreError as error:
+        except errors.LinkStoreError as error:
             if not _is_about_documents(error):
                 raise
             for record in batch.records:
                 try:
                     self._write((record,))
-                except LinkStoreError as own:
+                except errors.LinkStoreError as own:
                     if not _is_about_documents(own):
                         raise
                     refused[record.id] = own.message
-            if isinstance(error, BackendError) and len(refused) == len(batch.records) > 1:
+            if isinstance(error, errors.BackendError) and len(refused) == len(batch.records) > 1:
                 raise  # it would refuse any
         self.refused.update(refused)
         self.record_progress(
@@ -235,7 +228,7 @@ class _Copied:
             return
         text = None if state is None else orjson.dumps(state).decode()
         if self._target.run(self._target.set_note(self._name, text, self._recorded)) != text:
-            raise StoreBusyError("another run of this migration is under way; wait for it, or end it")
+            raise errors.StoreBusyError("another run of this migration is under way; wait for it, or end it")
         self._recorded = text
 
 
@@ -245,16 +238,16 @@ def _claim_embedding(target: Backend, manifest: Manifest) -> None:
         return
     recorded = target.run(target.claim(manifest))
     if recorded != manifest:
-        raise EmbeddingError(
+        raise errors.EmbeddingError(
             f"the target was built with the embedding {recorded.embedding!r} of dimension"
             f" {recorded.dimension}, and the source's vectors are from {manifest.embedding!r} of dimension"
             f" {manifest.dimension}; migrate into a new store"
         )
 
 
-def _is_about_documents(error: LinkStoreError) -> bool:
+def _is_about_documents(error: errors.LinkStoreError) -> bool:
     """Say whether a target may have refused a document, and not be out of reach, busy, full or damaged."""
-    return isinstance(error, DocumentError | LinkError) or type(error) is BackendError
+    return isinstance(error, errors.DocumentError | errors.LinkError) or type(error) is errors.BackendError
 
 
 def _copy_notes(source: Backend, target: Backend) -> None:
@@ -291,5 +284,5 @@ def find_recorded_name(embedding: Embeddings | str) -> str:
         return embedding
     try:
         return name_embedding(get_embedding(embedding))
-    except EmbeddingError:
+    except errors.EmbeddingError:
         return embedding

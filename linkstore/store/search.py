@@ -11,7 +11,7 @@ import numpy as np
 
 from linkstore.core.arguments import omit_none, quote_value
 from linkstore.core.arrays import Floats, convert_numbers, normalize_vector
-from linkstore.core.calls import Operation, call_engine, call_plan, run
+from linkstore.core.calls import Operation, arun, call_engine, call_plan, run
 from linkstore.core.filters import Filter, parse_filter
 from linkstore.core.hits import Hits
 from linkstore.core.links import AnyLink
@@ -243,6 +243,10 @@ class SearchMethods(StoreBase):
     def search(self, query: str, **arguments: Unpack[SearchArguments]) -> Hits:
         """Search by a strategy, and return hits with their paths: see :meth:`linkstore.LinkStore.search`."""
         return run(self._search("search", query, LINKS_SEARCH, arguments))
+
+    async def asearch(self, query: str, **arguments: Unpack[SearchArguments]) -> Hits:
+        """Search without blocking the event loop: see :meth:`search`."""
+        return await arun(self._search("asearch", query, LINKS_SEARCH, arguments))
 
     def _search(
         self, method: str, query: str, search_type: str, arguments: Mapping[str, Any]

@@ -218,7 +218,7 @@ class _Matcher:
     def _resolve_start(self, branch: Branch) -> Plan[str]:
         """Return the id of the document that the start of a branch means."""
         name, type_name = branch.start or "", branch.start_type
-        typed = self._list_types(type_name)
+        typed = [test for test in self._list_tests(type_name, None) if test not in self._valid_tests]
         resolution = yield from resolve_name(
             name, self._settings.vector, join_tests(typed), self._settings.type_field
         )
@@ -258,9 +258,6 @@ class _Matcher:
             for document in candidates
             if document.metadata.get(self._settings.type_field) in types
         ]
-
-    def _list_types(self, type: str | None) -> list[Test]:
-        return [test for test in self._list_tests(type, None) if test not in self._valid_tests]
 
     def _take_step(
         self, walk: _Walk, at: int, step: Step, exclude: Ints, tests: Sequence[Test], *, links: bool = True

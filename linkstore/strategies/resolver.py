@@ -217,7 +217,7 @@ def _find_by_words(asked: _Name, filter: Condition) -> Plan[tuple[list[StoredDoc
             unknown = [word for word in terms if word not in having and word not in counts.left_out]
             sought = [min(having, key=lambda word: (having[word], word))] if having else []
             if not having and len(unknown) == 1 and len(unknown[0]) <= _LONGEST_SLIP:
-                sought = _list_slips(unknown[0])
+                sought = list(dict.fromkeys(slip for slip in _make_slips(unknown[0]) if slip != unknown[0]))
             if len(terms) > 1:
                 near = yield from plans.ask(plans.Lexical(terms=terms, k=MAX_MATCHES, filter=filter))
                 refs.append(near.refs)
@@ -525,11 +525,6 @@ def is_slip(asked: str, word: str, *, alone: bool) -> bool:
         return short[at:] == long[at + 1 :]
     swapped = short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]
     return swapped or short[at + 1 :] == long[at + 1 :]
-
-
-def _list_slips(word: str) -> list[str]:
-    """Return the words of a-z that a word may be a slip of: see :func:`is_slip`."""
-    return list(dict.fromkeys(slip for slip in _make_slips(word) if slip != word))
 
 
 def _make_slips(word: str) -> Iterator[str]:

@@ -81,7 +81,11 @@ def place(tmp_path_factory):
 @cache
 def imported(*arguments: str) -> list[str]:
     run = subprocess.run(
-        [sys.executable, "-c", LIST_MODULES, *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", LIST_MODULES, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return run.stderr.splitlines()[-1].split()
 
@@ -133,6 +137,15 @@ def test_a_query_imports_nothing_of_cassandra_and_no_index_of_usearch(place):
 def test_a_command_imports_no_other_command_no_event_loop_and_no_masked_arrays(place, command):
     modules = set(imported(*command, "--store", place))
     assert not modules & {"asyncio", "ssl", "numpy.ma", "linkstore.cli.index", "linkstore.cli.evaluate"}
+
+
+def test_a_server_for_models_imports_no_tracer_and_no_base_class_of_stores_or_tools(place):
+    """It has no client, so it ends at once."""
+    pytest.importorskip("mcp")
+    modules = imported("mcp", "--store", place)
+    assert "mcp.server.lowlevel" in modules
+    assert not [name for name in modules if name.startswith("langsmith")]
+    assert parts(modules, "langchain_core") <= LANGCHAIN
 
 
 def test_the_collector_looks_seldom_while_a_command_runs_and_as_before_afterwards(monkeypatch):

@@ -155,43 +155,60 @@ def test_words_that_too_many_hidden_documents_have_are_looked_up(stores, monkeyp
     assert whole_store[2] != within[2]
 
 
-def test_one_plan_reads_the_postings_of_a_word_once(stores, monkeypatch) -> None:
-    whole, _ = stores
+def test_the_postings_of_a_word_are_read_once_in_a_scope_until_something_changes(monkeypatch) -> None:
     read: list[str] = []
-    actual = lexical._read_posting
+    actual = lexical.read_posting
 
     def counted(connection, word, *arguments):
         read.append(word)
         return actual(connection, word, *arguments)
 
-    monkeypatch.setattr(lexical, "_read_posting", counted)
+    monkeypatch.setattr(lexical, "read_posting", counted)
 
-    def plan():
-        first = yield Lexical(terms=("word0", "word6"), k=20)
-        again = yield Lexical(terms=("word6",), k=20)
-        return first, again
+    def search(question, **options):
+        return {hit.document.id for hit in store.search(question, strategy=Words(), **options)}
 
-    _, again = whole.run(whole.answer(plan(), PUBLIC))
-    assert sorted(read) == ["word0", "word6"]
+    with LinkStore.open(":memory:") as store:
+        texts = ["tea with milk", "tea", "milk"]
+        store.add_texts(texts, ids=["a", "b", "c"], metadatas=[{"n": n} for n in (1, 2, 2)])
+        assert search("tea milk") == {"a", "b", "c"}
+        assert search("tea") == {"a", "b"}
+        assert sorted(read) == ["milk", "tea"]
+        assert search("tea", filter={"n": 2}) == {"b"}
+        assert sorted(read) == ["milk", "tea", "tea"]
+        store.add_texts(["tea again"], ids=["d"], metadatas=[{"n": 2}])
+        assert search("tea") == {"a", "b", "d"}
+        store.delete(["a"])
+        assert search("tea") == {"b", "d"}
+        assert search("tea", filter={"n": 2}) == {"b", "d"}
+        assert sorted(read) == ["milk", *["tea"] * 5]
 
-    def alone():
-        return (yield Lexical(terms=("word6",), k=20))
 
-    expected = whole.run(whole.answer(alone(), PUBLIC))
-    assert again.refs.tolist() == expected.refs.tolist()
-    assert again.score.tolist() == expected.score.tolist()
+def test_a_word_of_too_many_documents_is_read_to_the_end_where_all_are_needed(monkeypatch) -> None:
+    """Its first postings, which show that there are too many, are kept too."""
+    monkeypatch.setattr(lexical, "POSTINGS", 3)
+    monkeypatch.setattr(lexical, "_PAGE", 2)
+    with LinkStore.open(":memory:") as store:
+        store.add_texts(["tea"] * 9, ids=list("abcdefghi"), metadatas=[{"n": 1}] * 9)
+        for _ in range(2):
+            hits = store.search("tea", strategy=Words(), k=9, filter={"n": 1})
+            assert {hit.document.id for hit in hits} == set("abcdefghi")
 
 
 @pytest.mark.parametrize("page", [3, 7, 64])
 def test_postings_of_a_document_that_fill_several_pages_are_of_one_document(monkeypatch, page) -> None:
     """Also where whole pages are of a document outside the scope."""
+
+    def search():
+        with LinkStore.open(":memory:") as store:
+            texts = ["tea " * 20, "tea " * 3, "tea " * 40, "coffee"]
+            store.add_texts(texts, ids=["a", "b", "c", "d"], metadatas=[{"n": n} for n in (1, 2, 2, 2)])
+            return store.search("tea", strategy=Words(), filter={"n": 2})
+
     monkeypatch.setattr(lexical, "_PAGE", page)
-    with LinkStore.open(":memory:") as store:
-        texts = ["tea " * 20, "tea " * 3, "tea " * 40, "coffee"]
-        store.add_texts(texts, ids=["a", "b", "c", "d"], metadatas=[{"n": n} for n in (1, 2, 2, 2)])
-        paged = store.search("tea", strategy=Words(), filter={"n": 2})
-        monkeypatch.undo()
-        whole = store.search("tea", strategy=Words(), filter={"n": 2})
+    paged = search()
+    monkeypatch.undo()
+    whole = search()
     assert [(hit.document.id, hit.score) for hit in paged] == [(hit.document.id, hit.score) for hit in whole]
     assert {hit.document.id for hit in paged} == {"b", "c"}
 

@@ -120,7 +120,8 @@ def every_tool() -> list[Any]:
     schema = Schema(types={"Drug", "Class"}, relations=(Relation("BELONGS_TO", "Drug", "Class"),))
     store.schema.set(schema)
     scope = ToolScope(store)
-    return [*make_tools(scope, "drugs", only=list(EXAMPLES)), *make_writing_tools(scope)]
+    tools = [*make_tools(scope, "drugs", only=list(EXAMPLES)), *make_writing_tools(scope)]
+    return [tool.to_langchain() for tool in tools]
 
 
 @pytest.mark.parametrize("tool", every_tool(), ids=lambda tool: tool.name)

@@ -21,6 +21,7 @@ from linkstore.core.filters import Condition
 from linkstore.core.links import LINKS_KEY, parse_links
 from linkstore.core.plans import Side
 from linkstore.core.processes import Lock
+from linkstore.engines.embedded.lexical import Posting
 from linkstore.engines.embedded.mirror import Array, Mirror
 from linkstore.engines.embedded.schema import (
     DATA_FIELD,
@@ -93,8 +94,11 @@ class FilterCache:
         """Return what is kept under a key, or None."""
         return self._results.get(key)
 
-    def keep(self, key: Hashable, result: Array | ScopeDocuments) -> None:
-        """Keep a result, and drop the least recently used ones until the others fit into memory."""
+    def keep(self, key: Hashable, result: Array | ScopeDocuments | Posting) -> None:
+        """Keep a result, and drop those kept longest ago until the others fit into memory.
+
+        A filter is kept again whenever it is used, a posting when it is read.
+        """
         with self._lock:
             before = self._results.pop(key, None)
             self._results[key] = result

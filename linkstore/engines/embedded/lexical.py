@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -73,20 +74,28 @@ class Posting(NamedTuple):
     Attributes:
         rows: (n,) their rows, ascending.
         counts: (n,) how often each contains the word.
+        change: The last change of the state that was read.
+        whole: Whether all of them were read.
     """
 
     rows: Ints
     counts: Ints
+    change: int
+    whole: bool
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the columns take."""
+        return self.rows.nbytes + self.counts.nbytes
 
 
 def score_documents(
     connection: apsw.Connection,
     words: Sequence[str],
-    locate: Callable[[Ints], tuple[Ints, Bools]],
+    read: Callable[[str, int | None], Posting],
     documents: int,
     lengths: Callable[[Ints], Ints],
     average: float,
-    known: dict[str, Posting],
     *,
     scoped: bool,
 ) -> tuple[Ints, Floats, dict[str, int], list[str]]:
@@ -95,33 +104,26 @@ def score_documents(
     Args:
         connection: In a read transaction.
         words: The words of the query, in its order.
-        locate: Returns the rows of documents, by key, and which of them are in the scope.
+        read: Returns the posting of a word, which may stop after more than so many documents.
         documents: How many documents are in the scope.
         lengths: Returns how many words each document has, by row.
         average: How many words a document of the scope has on average.
-        known: What an earlier search of the transaction read in this scope; what this one reads is added.
         scoped: Whether the scope hides anything. If not, FTS5 counts the documents of a large store.
 
     Returns:
         The rows (n,) of the documents, ascending; their scores (n,); how many documents of the scope have
         each word that was looked up; and the other words, which too many documents contain.
     """
-    connection.execute(_VOCABULARY)
     having: dict[str, int] = {}
     for word in words:
         # To count takes half as long as to read, but nearly all words of a small store are read anyway.
         if scoped or (documents <= POSTINGS and sum(having.values()) <= POSTINGS):
-            if word not in known:
-                known[word] = _read_posting(connection, word, locate, POSTINGS + 1)
-            having[word] = min(len(known[word].rows), POSTINGS + 1)
+            having[word] = min(len(read(word, POSTINGS + 1).rows), POSTINGS + 1)
         else:  # words have no quotation marks
             having[word] = connection.execute(_HAVING, (f'"{word}"',)).get
     taken, left = select_affordable(having)
-    postings = [Posting(_NO_ROWS, _NO_ROWS)]
-    for word in taken:
-        whole = word in known and having[word] <= POSTINGS
-        postings.append(known[word] if whole else _read_posting(connection, word, locate))
-    matches, counted = zip(*postings, strict=True)
+    nowhere = Posting(_NO_ROWS, _NO_ROWS, 0, whole=True)
+    matches, counted, *_ = zip(nowhere, *map(read, taken, repeat(None)), strict=True)
     rows, where = find_distinct(np.concatenate(matches))
     counts = np.concatenate(counted).astype(np.float64)
     weights = bm25_weight(counts, lengths(rows).astype(np.float64)[where], average)
@@ -136,13 +138,23 @@ def score_documents(
     )
 
 
-def _read_posting(
+def read_posting(
     connection: apsw.Connection,
     word: str,
     locate: Callable[[Ints], tuple[Ints, Bools]],
-    enough: int | None = None,
+    change: int,
+    enough: int | None,
 ) -> Posting:
-    """Read which documents of the scope contain a word, and stop after more than ``enough`` documents."""
+    """Read which documents of the scope contain a word.
+
+    Args:
+        connection: In a read transaction.
+        word: The word.
+        locate: Returns the rows of documents, by key, and which of them are in the scope.
+        change: The last change of the state that the transaction sees.
+        enough: Stop after more than so many documents.
+    """
+    connection.execute(_VOCABULARY)
     rows = counts = instances = _NO_ROWS
     limit, more = 64 * _PAGE if enough is None else _PAGE, True
     while more and (enough is None or len(rows) <= enough):
@@ -154,4 +166,4 @@ def _read_posting(
         first = np.flatnonzero(mark_first(instances))
         rows, kept = locate(instances[first])
         rows, counts = rows[kept], (np.append(first[1:], len(instances)) - first)[kept]
-    return Posting(rows, counts)
+    return Posting(rows, counts, change, not more)

@@ -87,7 +87,6 @@ class EmbeddedReader(Reader):
         self._scope = scope
         self._mirror = view.mirror
         self._compared: tuple[Floats, Floats] | None = None
-        self._postings: dict[str, lexical.Posting] = {}
 
     @as_operation
     def nearest(self, fetch: Nearest) -> Candidates:
@@ -271,7 +270,7 @@ class EmbeddedReader(Reader):
 
     @as_operation
     def lexical(self, fetch: Lexical) -> LexicalMatches:
-        """Read the postings of the words, and score the documents with counts from within the scope."""
+        """Score the documents by the postings of the words, with counts from within the scope."""
         mirror, documents = self._mirror, self._mirror.living
         average = mirror.word_count / max(1, documents)
         if not self._scope.always:
@@ -284,14 +283,21 @@ class EmbeddedReader(Reader):
                 present[present] = self._view.find_passing(self._scope, rows[present])
             return rows, present
 
+        def read(word: str, enough: int | None) -> lexical.Posting:
+            key = ("posting", self._scope.key, word)
+            posting: lexical.Posting | None = self._view.cache.get(key)
+            if posting is None or posting.change != mirror.change or not (posting.whole or enough):
+                posting = lexical.read_posting(self._view.connection, word, locate, mirror.change, enough)
+                self._view.cache.keep(key, posting)
+            return posting
+
         rows, scores, having, left = lexical.score_documents(
             self._view.connection,
             fetch.terms,
-            locate,
+            read,
             documents,
             mirror.words.take,
             average,
-            self._postings,
             scoped=not self._scope.always,
         )
         best = self._first_passing(rows, scores, fetch)

@@ -381,9 +381,10 @@ def check_texts(values: Iterable[object]) -> None:
     Raises:
         TypeError: If one is not.
     """
-    for value in values:
-        if type(value) is not str:
-            raise TypeError(f"{value!r} is not a text")
+    listed = list(values)
+    if not {str}.issuperset(map(type, listed)):
+        wrong = next(value for value in listed if type(value) is not str)
+        raise TypeError(f"{wrong!r} is not a text")
 
 
 def record_names(connection: apsw.Connection, names: Vocabulary) -> None:

@@ -10,7 +10,6 @@ Lines with wildcards, placeholders or conditions are left out, because they do n
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -237,9 +236,8 @@ class FolderPages:
         described = self._describe(file).encode(errors="replace")
         around, outline = xxhash.xxh3_128_hexdigest(described), self._outlines.get(file)
         if known and outline.around == around:
-            stored = self._outlines.write(file, around)
             read = partial(self._chunks, file, None)
-            return SourcePage(url=file.url, digest=known, read=read, outline=stored)
+            return SourcePage(url=file.url, digest=known, read=read, outline=self._outlines.kept[file.url])
         content = read_file_content(file, self._settings.max_bytes)
         if isinstance(content, BadInput):
             return content
@@ -264,10 +262,12 @@ class FolderPages:
         urls = {file.url for file in built}
         self._chromes = {"": Chrome.find([content for url, content in sample if url in urls])}
         self._homes = {"": _find_home(self._files)}
-        parts = Counter(map(_get_part, built))
-        for part, count in parts.most_common(_MOST_PARTS) if len(parts) > 1 else ():
-            if part and count >= _LEAST_PART:
-                inside = [file for file in built if _get_part(file) == part]
+        parts: dict[str, list[PageFile]] = {}
+        for file in built:
+            parts.setdefault(_get_part(file), []).append(file)
+        largest = sorted(parts.items(), key=lambda part: -len(part[1]))[:_MOST_PARTS]
+        for part, inside in largest if len(parts) > 1 else ():
+            if part and len(inside) >= _LEAST_PART:
                 sampled = [content for _, content in self._read_sample(inside)]
                 self._chromes[part] = Chrome.find(sampled, banners=False)
                 self._homes[part] = _find_home(inside)
@@ -286,7 +286,8 @@ class FolderPages:
 
     def _find_chrome(self, file: PageFile) -> Chrome | None:
         """Return the chrome of a page's part of the site, or None for the page that keeps it."""
-        part = _get_part(file) if _get_part(file) in self._chromes else ""
+        part = _get_part(file)
+        part = part if part in self._chromes else ""
         return self._chromes[part] if file.suffix == ".html" and file.url != self._homes[part] else None
 
     def _also_without_suffix(self, file: PageFile) -> PageFile:

@@ -184,7 +184,7 @@ class VaultNotes:
     def _offer(self, file: PageFile, known: str | None = None) -> Iterator[SourcePage | BadInput]:
         outline = self._outlines.get(file)
         if known and outline.around == (around := self._hash_around(file, outline.targets)):
-            stored = self._outlines.write(file, around)
+            stored = self._outlines.kept[file.url]
             yield SourcePage(url=file.url, digest=known, read=partial(self._read, file), outline=stored)
             return
         content = read_file_content(file, self._settings.max_bytes)

@@ -12,17 +12,10 @@ from typing import Final
 from urllib.parse import urlsplit
 from xml.parsers import expat
 
+from linkstore import errors
 from linkstore.core.arguments import require
 from linkstore.core.display import make_readable
 from linkstore.core.urls import Site
-from linkstore.errors import (
-    FetchError,
-    ForbiddenUrlError,
-    RobotsError,
-    SiteUnavailableError,
-    SourceNotFoundError,
-    StrategyError,
-)
 from linkstore.extract.html import decode_html
 from linkstore.ingest.page import find_named_pages, is_page_list
 from linkstore.ingest.source import BadInput, Partition, SourcePage
@@ -108,7 +101,7 @@ class WebsiteSource(WebSettings):
             )
             is_listed = is_page_list(response.url) or (is_sitemap(response.body) and self.max_depth == 0)
             if self.partition is not None and not is_listed:
-                raise StrategyError(
+                raise errors.StrategyError(
                     f"{start} cannot be divided, because pages are found by following links; give its"
                     " sitemap, and max_depth=0 (--max-depth 0), so that only its pages are indexed"
                 )
@@ -210,7 +203,7 @@ class WebsitePages:
     def _guess_pages(self, url: str) -> Iterator[str | BadInput]:
         try:
             response = self._client.ask(url, max_bytes=MAX_BYTES)
-        except FetchError as error:
+        except errors.FetchError as error:
             yield BadInput(name=url, reason=str(error))
             return
         if response is not None and response.status == 200 and is_sitemap(response.body):
@@ -239,21 +232,23 @@ def _find_port(url: str) -> int:
 def _fetch_start(client: Client, url: str, accept: str) -> Response:
     try:
         response = client.ask(url, accept=accept)
-    except ForbiddenUrlError:
+    except errors.ForbiddenUrlError:
         raise
-    except RobotsError as error:
-        raise RobotsError(f"{url} cannot be read: {error}") from error
-    except FetchError as error:
-        kind = SiteUnavailableError if error.again else FetchError
+    except errors.RobotsError as error:
+        raise errors.RobotsError(f"{url} cannot be read: {error}") from error
+    except errors.FetchError as error:
+        kind = errors.SiteUnavailableError if error.again else errors.FetchError
         raise kind(f"{url} cannot be read: {error}") from error
     if response is None:
-        raise SourceNotFoundError(f"{url}: robots.txt does not allow indexing it")
+        raise errors.SourceNotFoundError(f"{url}: robots.txt does not allow indexing it")
     if response.location is not None:
-        raise SourceNotFoundError(f"{url} redirects to {response.location}, which robots.txt does not allow")
+        raise errors.SourceNotFoundError(
+            f"{url} redirects to {response.location}, which robots.txt does not allow"
+        )
     if response.status != 200:
-        raise SourceNotFoundError(f"{url} cannot be read: the server answered {response.status}")
+        raise errors.SourceNotFoundError(f"{url} cannot be read: the server answered {response.status}")
     if not is_page(response.url, response.headers) and not is_sitemap(response.body):
-        raise SourceNotFoundError(
+        raise errors.SourceNotFoundError(
             f"{url} is {get_media_type(response.headers)}; give a page of HTML or a sitemap"
         )
     return response
@@ -294,7 +289,7 @@ def is_sitemap(body: bytes) -> bool:
     if body.startswith(GZIP):
         try:
             body = _unpack_body(body)
-        except FetchError:
+        except errors.FetchError:
             return False
     head = body[:_ROOT_WITHIN].lower()
     return b"<urlset" in head or b"<sitemapindex" in head
@@ -317,12 +312,12 @@ def read_sitemap(body: bytes) -> Sitemap:
         except _FullError:
             reader.found.is_cut = True
         except (expat.ExpatError, UnboundedXmlError, ValueError, LookupError) as error:
-            raise FetchError(f"not a sitemap: {error}") from error
+            raise errors.FetchError(f"not a sitemap: {error}") from error
         return reader.found
     words = islice(_WORD.finditer(body.removeprefix(b"\xef\xbb\xbf")), MOST_URLS + 1)
     lines = [word[0].decode("utf-8", "replace") for word in words]
     if not lines or not all(line.startswith(("http://", "https://")) for line in lines):
-        raise FetchError("not a sitemap")
+        raise errors.FetchError("not a sitemap")
     short = [line for line in lines[:MOST_URLS] if len(line) <= _LONGEST_URL]
     return Sitemap(pages=short, is_cut=len(lines) > MOST_URLS)
 
@@ -348,7 +343,7 @@ def list_sitemap_urls(
         try:
             response = given if given is not None and url == given.url else _fetch_sitemap(client, url)
             sitemap = Sitemap() if response is None else read_sitemap(response.body)
-        except FetchError as error:
+        except errors.FetchError as error:
             yield BadInput(name=url, reason=str(error), hides=())
             continue
         yield from resolve_urls(sitemap.pages, url)
@@ -376,7 +371,7 @@ def resolve_urls(hrefs: Iterable[str], base: str) -> Iterator[str | BadInput]:
     for href in hrefs:
         try:
             yield make_absolute_url(href, base)
-        except FetchError as error:
+        except errors.FetchError as error:
             yield BadInput(name=base, reason=str(error))
 
 
@@ -386,7 +381,7 @@ def _fetch_sitemap(client: Client, url: str) -> Response | None:
     if response is None or response.status in (404, 410) or response.location is not None:
         return None
     if response.status != 200:
-        raise FetchError(f"the server answers {response.status}")
+        raise errors.FetchError(f"the server answers {response.status}")
     return response
 
 
