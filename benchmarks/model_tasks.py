@@ -197,13 +197,16 @@ def extract_graphs(model: BaseChatModel, cases: Sequence[Case], _: Path) -> Rows
         for node in graph.documents:
             for link in node.metadata["links"]:
                 if link["direction"] == "out" and link["tag"] in names:
-                    ways = {
-                        (start, link["kind"], end) for start in names[node.id] for end in names[link["tag"]]
+                    met = {
+                        (start, kind, end)
+                        for start, kind, end in gold
+                        if kind == link["kind"]
+                        and any(has_name(own, start) for own in names[node.id])
+                        and any(has_name(own, end) for own in names[link["tag"]])
                     }
-                    right = bool(ways & gold)
-                    counts.update(extracted=1, right=right)
-                    tell("right" if right else "wrong", node.metadata["name"], link["kind"], link["tag"])
-                    gold -= ways
+                    counts.update(extracted=1, right=bool(met))
+                    tell("right" if met else "wrong", node.metadata["name"], link["kind"], link["tag"])
+                    gold -= met
         for start, kind, end in sorted(gold):
             tell("lacks", start, kind, end)
         for rejection in graph.rejections:
@@ -221,6 +224,11 @@ def extract_graphs(model: BaseChatModel, cases: Sequence[Case], _: Path) -> Rows
 def fold(name: str) -> str:
     """Return a name without case, and without an article."""
     return " ".join(name.casefold().split()).removeprefix("the ")
+
+
+def has_name(written: str, name: str) -> bool:
+    """Say whether a name is another one, or that with a title before it, as in "Dr Ann Lee"."""
+    return written == name or written.endswith(f" {name}")
 
 
 def rewrite_questions(model: BaseChatModel, cases: Sequence[Case], _: Path) -> Rows:

@@ -65,10 +65,9 @@ def _fit_link(link: PatternLink, nodes: dict[str, PatternNode], arrows: Sequence
 
 def advise_relation(error: LinkStoreError, schema: Schema) -> str:
     """Return the message of an error, with advice if what it takes for a field is a relation."""
-    if isinstance(error, UnknownNameError) and error.sort == "metadata field":
-        kind = correct_name(error.name, schema.kinds)
-        if kind in schema.kinds:
-            return f"{kind} is a relation, no field: write (x)-[:{quote(kind)}]->({{name: '<name>'}})"
+    kind = correct_name(error.name, schema.kinds) if isinstance(error, UnknownNameError) else None
+    if kind is not None and kind in schema.kinds:
+        return f"{kind} is a relation, no field: write (x)-[:{quote(kind)}]->({{name: '<name>'}})"
     return str(error)
 
 

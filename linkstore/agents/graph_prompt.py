@@ -150,8 +150,7 @@ def is_in_question(name: str, question: str) -> bool:
 def write_reading(cypher: CypherQuery) -> str:
     """Say in words what a query asks for, as X, with its conditions."""
     asked = cypher.returned[0].variable
-    patterns = (cypher.pattern, *cypher.others)
-    return "; or ".join("; ".join(_list_statements(pattern, asked)) for pattern in patterns)
+    return "; or ".join("; ".join(_list_statements(pattern, asked)) for pattern in cypher.alternatives)
 
 
 def _list_statements(pattern: Pattern, asked: str) -> Iterator[str]:

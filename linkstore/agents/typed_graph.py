@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.documents import Document
@@ -240,7 +241,7 @@ class TypedGraphExtractor:
                 yield Rejection(source=source, proposal=proposal, reason=reason)
                 continue
             start, end = ends
-            quote = _find_quote(relation.quote, text)
+            quote = _find_quote(relation, text)
             nodes[start].relations.setdefault((relation.kind, end), {"quote": quote, "source": source})
 
     def _find_end(self, name: str, ids: Mapping[str, str], nodes: Mapping[str, _Node]) -> str:
@@ -270,8 +271,8 @@ class TypedGraphExtractor:
             return "it joins names that are no nodes"
         if not self._leads(relation.kind, types):
             return f"{relation.kind} does not lead from {types[0]} to {types[1]}"
-        stated = not relation.quote or _find_quote(relation.quote, text)
-        return "" if stated else "the text does not have the quoted words"
+        stated = not relation.quote or _find_quote(relation, text)
+        return "" if stated else "the text does not have the quoted words, and no sentence has both names"
 
     def _make_document(self, id: str, node: _Node) -> Document:
         metadata = {
@@ -297,13 +298,18 @@ def _find_duplicates(nodes: Mapping[str, _Node]) -> Iterator[PossibleDuplicate]:
             sharing[key].add(at)
 
 
-def _find_quote(quote: str, text: str) -> str:
-    """Return a quote that a text has, or the sentence with all its words; "" without one."""
-    if _is_in(quote, text):
-        return quote
-    words = set(tokenize(quote))
-    sentences = (sentence.strip() for sentence in split_sentences(text))
-    return next((sentence for sentence in sentences if words and words <= set(tokenize(sentence))), "")
+def _find_quote(relation: ProposedRelation, text: str) -> str:
+    """Return a quote that a text has, or the sentence with all its words, or with both names; "" without one.
+
+    Small models put quotes in their own words, also of relations that the text does state.
+    """
+    if _is_in(relation.quote, text):
+        return relation.quote
+    words, sentences = set(tokenize(relation.quote)), [own.strip() for own in split_sentences(text)]
+    quoted = [sentence for sentence in sentences if words and words <= set(tokenize(sentence))]
+    ends = relation.source, relation.target
+    naming = (sentence for sentence in sentences if all(_is_in(name, sentence) for name in ends))
+    return next(chain(quoted, naming), "")
 
 
 def _is_in(words: str, text: str) -> bool:

@@ -208,10 +208,14 @@ class CypherQuery:
     others: tuple[Pattern, ...] = ()
 
     @property
+    def alternatives(self) -> tuple[Pattern, ...]:
+        """The patterns of which one must be there."""
+        return (self.pattern, *self.others)
+
+    @property
     def parts(self) -> Iterator[Pattern]:
         """All patterns, with those that must not be there."""
-        for pattern in (self.pattern, *self.others):
-            yield from pattern.parts
+        return chain.from_iterable(pattern.parts for pattern in self.alternatives)
 
 
 def read_cypher(text: str, *, forgiving: bool = False) -> CypherQuery:
@@ -500,8 +504,7 @@ class _Reading:
             self._same[variable] = variable = unnamed[0]
         if variable in self._relationships:
             raise QueryError(
-                f"{variable!r} is a relationship: the data of links cannot be compared or returned, only the"
-                " fields of documents; as_of gives the day on which links must be valid"
+                f"{variable!r} is a relationship, and data of links are not compared, but by as_of"
             )
         if variable not in pattern.nodes:
             variables = ", ".join(name for name in pattern.nodes if not name.isdigit()) or "none"

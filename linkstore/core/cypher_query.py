@@ -29,19 +29,12 @@ def make_query(cypher: CypherQuery) -> GraphQuery:
         QueryError: If a query cannot say it.
     """
     if cypher.others:
-        own, *others = (
-            make_query(replace(cypher, pattern=pattern, others=()))
-            for pattern in (cypher.pattern, *cypher.others)
+        parts = [make_query(replace(cypher, pattern=pattern, others=())) for pattern in cypher.alternatives]
+        types = {part.result_type for part in parts}
+        any_of = replace(
+            parts[0], branches=tuple(map(_merge_query, parts)), combine="any", but_not=(), where=None
         )
-        types = {query.result_type for query in (own, *others)}
-        return replace(
-            own,
-            branches=tuple(_merge_query(query) for query in (own, *others)),
-            combine="any",
-            but_not=(),
-            where=None,
-            result_type=types.pop() if len(types) == 1 else None,
-        )
+        return replace(any_of, result_type=types.pop() if len(types) == 1 else None)
     root, returned = _find_root(cypher)
     pattern = cypher.pattern
     order, descending = _find_order(cypher, root)
@@ -107,9 +100,8 @@ def _find_order(cypher: CypherQuery, root: str) -> tuple[str | None, bool]:
                 counted = cypher.pattern.nodes[order.variable]
                 if counted.name is None and not counted.filters:
                     return f"{'>' if link.start == root else '<'}{'|'.join(link.kinds)}", descending
-        raise QueryError(
-            f"count({order.variable}): only what one link joins to {root}, without conditions, is counted"
-        )
+        end = order.variable
+        raise QueryError(f"count({end}): only what one link joins to {root}, without conditions, is counted")
     if order.variable != root:
         raise QueryError(f"ORDER BY {order.variable}: the results are {root}, so a property of it is needed")
     return order.key, descending

@@ -55,7 +55,7 @@ FIRST = {
         relation("BELONGS_TO", "azole", "Zalamizole"),
         relation("CITES", "azole", "Directive 12"),
         relation("BELONGS_TO", "Merotidine", "azole"),
-        relation("BELONGS_TO", "Zalamizole", "azole", "was withdrawn in 2019"),
+        relation("BELONGS_TO", "Zalamizole", "azoles", "was withdrawn in 2019"),
         relation("GOVERNED_BY", "Zalamizole", "Directive 12"),
     ],
 }
@@ -190,7 +190,7 @@ def test_what_does_not_fit_is_reported_and_not_written() -> None:
         "Drug 'Merotidine': the text does not have this name",
         "—[CITES]→ 'Directive 12': the schema has no such kind",
         "'Merotidine' —[BELONGS_TO]→ 'azole': it joins names that are no nodes",
-        "the text does not have the quoted words",
+        "the text does not have the quoted words, and no sentence has both names",
         "GOVERNED_BY does not lead from Drug to Rule",
     ):
         assert reason in told
@@ -254,6 +254,16 @@ def test_what_is_plainly_meant_is_repaired() -> None:
     (link,) = drug.metadata["links"]
     assert (link["kind"], link["tag"]) == ("BELONGS_TO", "Class/azole")
     assert link["data"]["quote"] == "Zalamizole is an azole."
+
+
+def test_a_quote_in_other_words_gives_way_to_the_sentence_with_both_names() -> None:
+    proposed = {
+        "nodes": [node("Drug", "Zalamizole"), node("Class", "azole")],
+        "relations": [relation("BELONGS_TO", "Zalamizole", "azole", "it belongs to that class")],
+    }
+    graph = TypedGraphExtractor(scripted(proposed), SCHEMA).extract(TEXTS[:1])
+    [link] = (link for document in graph.documents for link in document.metadata["links"] if link.get("data"))
+    assert (link["tag"], link["data"]["quote"]) == ("Class/azole", "Zalamizole is an azole.")
 
 
 def test_a_text_at_which_the_model_fails_is_reported_and_the_others_are_kept() -> None:
