@@ -469,14 +469,14 @@ class _Reading:
             raise QueryError(f"nodes are compared by = or <>, not by {operator}")
 
     def _add_existing(self, pattern: Pattern, tree: Tree[Any], negated: bool) -> None:
-        chain, *conditions = tree.children
+        path, *conditions = tree.children
         if not negated:
-            self._add_chain(pattern, chain)
+            self._add_chain(pattern, path)
             for condition in conditions:
                 self._add_condition(pattern, condition)
             return
         other = Pattern()
-        shared = [name for name in self._add_chain(other, chain) if name in pattern.nodes]
+        shared = [name for name in self._add_chain(other, path) if name in pattern.nodes]
         for condition in conditions:
             self._add_condition(other, condition)
         if len(set(shared)) != 1:

@@ -337,9 +337,8 @@ def put_newer_first(found: Sequence[FoundTurn], views: Sequence[QueryView]) -> l
 
 
 def _state_same(turn: Turn, other: Turn, asked: set[str]) -> bool:
-    if any(text.rstrip().endswith("?") for text in (turn.query, other.query)) or not facts.is_plain(
-        turn.query
-    ):
+    asks = any(text.rstrip().endswith("?") for text in (turn.query, other.query))
+    if asks or not facts.is_plain(turn.query):
         return False
     if facts.denies_other(turn.query, other.query):
         return False
