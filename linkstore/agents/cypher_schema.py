@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import Final
 
 from linkstore.agents.tool_answers import correct_name
-from linkstore.core.cypher import CypherQuery, PatternLink, PatternNode
+from linkstore.core.cypher_query import CypherQuery, PatternLink, PatternNode
 from linkstore.errors import LinkStoreError, QueryError, UnknownNameError
 from linkstore.store.schema import Schema
 

@@ -33,8 +33,8 @@ from linkstore.agents.model_calls import ModelReply, OutputModel
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.arguments import require
 from linkstore.core.calls import Operation, arun, call, run
-from linkstore.core.cypher import CypherQuery, read_cypher
-from linkstore.core.cypher_query import make_query
+from linkstore.core.cypher import read_cypher
+from linkstore.core.cypher_query import CypherQuery, make_query
 from linkstore.core.filters import Filter
 from linkstore.core.graph_answer import GraphAnswer
 from linkstore.core.graph_query import GraphQuery

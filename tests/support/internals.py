@@ -132,8 +132,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "request",
         "run",
     ),
-    "linkstore.core.cypher": ("read_cypher",),
-    "linkstore.core.cypher_query": ("parse_cypher",),
+    "linkstore.core.cypher": ("parse_cypher", "read_cypher"),
     "linkstore.core.display": (
         "SHOWN_DATA",
         "format_count",
