@@ -102,6 +102,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "MAX_NESTING",
         "ArgumentText",
         "as_path",
+        "convert_metadata",
         "omit_none",
         "read_docstring",
         "require",
@@ -137,9 +138,11 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "SHOWN_DATA",
         "format_count",
         "get_body",
+        "is_notebook",
         "join_headings",
         "make_readable",
         "make_snippet",
+        "show_progress",
     ),
     "linkstore.core.documents": (
         "PageDocuments",
@@ -208,7 +211,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "parse_links",
         "strip_links",
     ),
-    "linkstore.core.metadata": ("convert_metadata",),
     "linkstore.core.plans": (
         "Candidates",
         "Documents",
@@ -236,10 +238,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.core.processes": (
         "Lock",
         "infrequent_gc",
-    ),
-    "linkstore.core.progress": (
-        "is_notebook",
-        "show_progress",
     ),
     "linkstore.core.text": (
         "STOP_WORDS",
