@@ -11,10 +11,11 @@ Language Reference, Version 9" of openCypher; what is not read is refused, with 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain, islice, product
+from itertools import chain, count, islice, product
 from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.core.arguments import quote_value
@@ -104,7 +105,10 @@ _READS: Final = (
     " of one variable or its properties or count, UNION, ORDER BY, and LIMIT"
 )
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_NEGATED_TESTS: Final = {"among": "NOT IN", "absent": "present", "present": "absent"}
 _TURNED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_ESCAPED: Final = re.compile(r"\\([\\nt'\"])")
+_SIGNS: Final = {"n": "\n", "t": "\t"}
 _OF_CASE: Final = frozenset({"tolower", "toupper", "lower", "upper", "trim"})
 
 
@@ -197,7 +201,7 @@ class _Reading:
         self._grouped: set[str] = set()
         """The variables whose names are returned as fields like others, since they are told apart by them."""
         self._relationships: set[str] = set()
-        self._unnamed = 0
+        self._unnamed = count(1)
         self._aliases: dict[str, Property] = {}
         self._different: list[tuple[str, str]] = []
         self._same: dict[str, str] = {}
@@ -214,7 +218,7 @@ class _Reading:
                 self._add_condition(pattern, child)
         distinct, *items = last.children
         if not self._forgiving:
-            counted = {str(count.children[0]) for item in items for count in item.find_data("count")}
+            counted = {str(counter.children[0]) for item in items for counter in item.find_data("count")}
             self._grouped = counted if distinct is None else set(pattern.nodes)
         returned = tuple(self._read_item(pattern, item) for item in items)
         if distinct is not None and len(returned) > 1 and not self._forgiving:
@@ -261,13 +265,13 @@ class _Reading:
 
     def _add_node(self, pattern: Pattern, tree: Tree[Any]) -> str:
         variable, *labels, properties = tree.children
-        name = self._resolve(str(variable)) if variable is not None else self._make_variable()
+        name = self._resolve(str(variable)) if variable is not None else str(next(self._unnamed))
         pairs = [] if properties is None else _read_pairs(properties)
         if self._forgiving and self._has_other_name(pattern, name, pairs):
-            name = self._make_variable()
+            name = str(next(self._unnamed))
         node = pattern.nodes.setdefault(name, PatternNode())
         for label in labels:
-            node.type = _agree(name, "type", node.type, _unquote(label.children[0]))
+            node.add(name, PatternNode(type=_unquote(label.children[0])))
         for key, value in pairs:
             self._compare(pattern, Property(variable=name, key=key), "=", value)
         return name
@@ -288,11 +292,7 @@ class _Reading:
         kept, dropped = self._get_node(pattern, first), self._get_node(pattern, second)
         if kept is dropped:
             return
-        if dropped.type is not None:
-            kept.type = _agree(first, "type", kept.type, dropped.type)
-        if dropped.name is not None:
-            kept.name = _agree(first, "name", kept.name, dropped.name)
-        kept.filters += dropped.filters
+        kept.add(first, dropped)
         first, second = self._resolve(first), self._resolve(second)
         del pattern.nodes[second]
         self._same |= {own: first for own in (second, *self._same) if self._resolve(own) == second}
@@ -301,10 +301,6 @@ class _Reading:
             for link in pattern.links
         ]
         pattern.without[:] = [(self._resolve(anchor), other) for anchor, other in pattern.without]
-
-    def _make_variable(self) -> str:
-        self._unnamed += 1
-        return str(self._unnamed)
 
     def _read_link(self, tree: Tree[Any], left: str, right: str) -> PatternLink:
         kinds: tuple[str, ...] = ()
@@ -351,9 +347,8 @@ class _Reading:
             variables: set[str] = set()
             condition = _make_filter(tree, negated, variables)
             if len(variables) != 1:
-                raise QueryError(
-                    f"OR may join conditions of one variable, not of {', '.join(sorted(variables))}"
-                )
+                names = ", ".join(sorted(variables))
+                raise QueryError(f"OR may join conditions of one variable, not of {names}")
             self._get_node(pattern, variables.pop()).filters.append(condition)
 
     def _compare_nodes(self, pattern: Pattern, first: str, operator: str, second: str) -> None:
@@ -384,7 +379,7 @@ class _Reading:
         if compared.key not in NAME_PROPERTIES:
             node.filters.append(compare_property(compared.key or "", operator, value))
         elif operator == "=" and isinstance(value, str | int):
-            node.name = _agree(compared.variable, "name", node.name, str(value))
+            node.add(compared.variable, PatternNode(name=str(value)))
         elif operator == "<>" and isinstance(value, str | int):
             variable = self._resolve(compared.variable)
             pattern.without.append((variable, Pattern.of_name(variable, str(value))))
@@ -428,14 +423,6 @@ class _Reading:
         return Property(variable=self._resolve(str(first)), key=key, counted=tree.data == "count")
 
 
-def _agree(variable: str, what: str, before: str | None, value: str) -> str:
-    if before is not None and before != value:
-        raise QueryError(
-            f"{variable} has the {what} {before!r} and the {what} {value!r}; use a variable for each node"
-        )
-    return value
-
-
 def _unquote(word: object) -> str:
     return str(word).strip("`")
 
@@ -453,14 +440,7 @@ def _read_value(tree: Any) -> Any:
     text = str(tree.children[0])
     if tree.data == "number":
         return float(text) if "." in text else int(text)
-    return _unescape(text[1:-1])
-
-
-def _unescape(text: str) -> str:
-    parts = text.split("\\\\")
-    for escape, character in (("\\n", "\n"), ("\\t", "\t"), ("\\'", "'"), ('\\"', '"')):
-        parts = [part.replace(escape, character) for part in parts]
-    return "\\".join(parts)
+    return _ESCAPED.sub(lambda escaped: _SIGNS.get(escaped[1], escaped[1]), text[1:-1])
 
 
 def _read_operand(tree: Tree[Any]) -> Property | None:
@@ -508,9 +488,7 @@ def _make_filter(tree: Tree[Any], negated: bool, variables: set[str]) -> Filter:
     elif tree.data in ("among", "absent", "present"):
         compared, operator = _read_operand(tree.children[0]) or Property(variable=""), tree.data
         value = _read_value(tree.children[1]) if operator == "among" else None
-        operator = (
-            {"among": "NOT IN", "absent": "present", "present": "absent"}[operator] if negated else operator
-        )
+        operator = _NEGATED_TESTS[operator] if negated else operator
     else:
         raise QueryError("OR below NOT may not join patterns; write two queries")
     if compared.key is None or compared.key in NAME_PROPERTIES:

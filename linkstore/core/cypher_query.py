@@ -42,6 +42,22 @@ class PatternNode:
     name: str | None = None
     filters: list[Filter] = field(default_factory=list)
 
+    def add(self, variable: str, other: PatternNode) -> None:
+        """Add what a query says of the node elsewhere.
+
+        Raises:
+            QueryError: If it has another type or name there. The message names the node by its variable.
+        """
+        for what, own, value in (("type", self.type, other.type), ("name", self.name, other.name)):
+            if own is not None and value is not None and own != value:
+                raise QueryError(
+                    f"{variable} has the {what} {own!r} and the {what} {value!r}; use a variable for each"
+                    " node"
+                )
+        self.type = self.type if other.type is None else other.type
+        self.name = self.name if other.name is None else other.name
+        self.filters += other.filters
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternLink:
