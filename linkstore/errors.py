@@ -92,10 +92,16 @@ class UnknownNameError(LinkStoreError, ValueError):
         name: The name.
         nearest: The names in the store most like it, best first.
         known: All names of this sort in the store, sorted.
+        relation: The link kind that was taken for a metadata field; empty if none was.
     """
 
-    def __init__(self, sort: str, name: str, nearest: Sequence[str], known: Sequence[str]) -> None:
-        if nearest:
+    def __init__(
+        self, sort: str, name: str, nearest: Sequence[str], known: Sequence[str], relation: str = ""
+    ) -> None:
+        if relation:
+            written = relation if relation.isidentifier() else f"`{relation.replace('`', '')}`"
+            remedy = f"{relation} is a relation, no field: write (x)-[:{written}]->({{name: '<name>'}})"
+        elif nearest:
             remedy = f"did you mean {' or '.join(map(_quote_name, nearest))}?"
         elif known:
             more = f" and {len(known) - _MAX_LISTED_NAMES} more" if len(known) > _MAX_LISTED_NAMES else ""
@@ -104,10 +110,10 @@ class UnknownNameError(LinkStoreError, ValueError):
             remedy = "check its spelling"
         super().__init__(f"no document has the {sort} {_quote_name(name)}; {remedy}")
         self.sort, self.name = sort, name
-        self.nearest, self.known = tuple(nearest), tuple(known)
+        self.nearest, self.known, self.relation = tuple(nearest), tuple(known), relation
 
-    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
-        return type(self), (self.sort, self.name, self.nearest, self.known)
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[object, ...]]:
+        return type(self), (self.sort, self.name, self.nearest, self.known, self.relation)
 
 
 class LinkStoreWarning(UserWarning):

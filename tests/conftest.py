@@ -14,12 +14,12 @@ pytest.register_assert_rewrite("indexing_cases", "broken_backends")
 pytest_plugins = ["cassandra_fixtures", "long_report"]
 
 SLOW = {
-    "cassandra": {"clocks", "conformance", "crashes", "execution", "faults", "founding", "history", "hostile"}
-    | {"interrupted", "lifetimes", "limits", "overlapping", "pool", "ring_store", "schedules", "scopes"}
-    | {"server", "writer"},
+    "cassandra": {"clocks", "conformance", "crashes", "damaged", "execution", "faults", "founding", "history"}
+    | {"hostile", "interrupted", "lifetimes", "limits", "overlapping", "pool", "ring_store", "schedules"}
+    | {"scopes", "server", "writer"},
     "contract": {"long_report", "oracle"},
     "docs": {"container", "demo_manual", "docs_site", "notebooks", "scale_benchmark"},
-    "embedded": {"centring", "compacting", "processes"},
+    "embedded": {"builder", "centring", "compacting", "damage", "power_cuts", "processes"},
     "explorer": {"browser"},
     "ingest": {"workers"},
     "memory": {"memory_kills", "short_answers"},

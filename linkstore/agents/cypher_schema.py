@@ -8,8 +8,8 @@ from itertools import chain, islice
 from typing import Final
 
 from linkstore.agents.tool_answers import correct_name
-from linkstore.core.cypher import CypherQuery, PatternLink, PatternNode
-from linkstore.errors import LinkStoreError, QueryError, UnknownNameError
+from linkstore.core.cypher_query import CypherQuery, PatternLink, PatternNode
+from linkstore.errors import QueryError
 from linkstore.store.schema import Schema
 
 Arrow = tuple[str, str, str]
@@ -61,14 +61,6 @@ def _fit_link(link: PatternLink, nodes: dict[str, PatternNode], arrows: Sequence
     if forward and backward:
         return link
     return replace(link if forward else link.turn(), directed=True)
-
-
-def advise_relation(error: LinkStoreError, schema: Schema) -> str:
-    """Return the message of an error, with advice if what it takes for a field is a relation."""
-    kind = correct_name(error.name, schema.kinds) if isinstance(error, UnknownNameError) else None
-    if kind is not None and kind in schema.kinds:
-        return f"{kind} is a relation, no field: write (x)-[:{quote(kind)}]->({{name: '<name>'}})"
-    return str(error)
 
 
 def is_turnable(cypher: CypherQuery, schema: Schema) -> bool:

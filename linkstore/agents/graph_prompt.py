@@ -25,7 +25,7 @@ from linkstore.agents.cypher_schema import (
     quote_text,
     write_node,
 )
-from linkstore.core.cypher import CypherQuery, Pattern
+from linkstore.core.cypher_query import CypherQuery, Pattern
 from linkstore.core.text import tokenize
 from linkstore.store.schema import Schema
 from linkstore.strategies.resolver import list_given_names

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from linkstore.agents.cypher_schema import advise_relation, fit_schema, is_turnable
+from linkstore.agents.cypher_schema import fit_schema, is_turnable
 from linkstore.agents.graph_prompt import (
     Name,
     find_gap,
@@ -33,8 +33,8 @@ from linkstore.agents.model_calls import ModelReply, OutputModel
 from linkstore.agents.tool_answers import ToolScope
 from linkstore.core.arguments import require
 from linkstore.core.calls import Operation, arun, call, run
-from linkstore.core.cypher import CypherQuery, read_cypher
-from linkstore.core.cypher_query import make_query
+from linkstore.core.cypher import read_cypher
+from linkstore.core.cypher_query import CypherQuery, make_query
 from linkstore.core.filters import Filter
 from linkstore.core.graph_answer import GraphAnswer
 from linkstore.core.graph_query import GraphQuery
@@ -172,7 +172,7 @@ class _Asking:
                 yield from self._answer(reply, values, task)
                 break
             except (QueryError, UnknownNameError, FilterError, StrategyError) as error:
-                self._reply = replace(self._reply, problem=advise_relation(error, self._schema))
+                self._reply = replace(self._reply, problem=str(error))
             leads = "" if shown else write_leads(self._names, self._schema)
             reason = f"That query has no result: {self._reply.problem}\n{leads}Write one that has one."
             messages = [*base, AIMessage(reply.text), HumanMessage(reason)]

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Final
 
 from linkstore.agents.cypher_schema import (
-    advise_relation,
     fit_schema,
     list_arrows,
     quote,
@@ -79,7 +78,7 @@ def match(scope: ToolScope, query: str, as_of: str | None = None) -> Operation[T
     try:
         answer = yield from answer_query(scope.backend, made, scope.filter, scope.ceiling)
     except UnknownNameError as error:
-        raise QueryError(advise_relation(error, recorded.schema) if recorded else str(error)) from error
+        raise QueryError(str(error)) from error
     remarks = [
         f"{quote_value(name)} was taken for [{id}]." for name, id in answer.starts.items() if name != id
     ]

@@ -39,7 +39,7 @@ from linkstore.store.graph import answer_paths, look_up_name
 from linkstore.store.misspellings import check_known_names
 from linkstore.store.schema import TYPE_FIELD, RecordedSchema
 from linkstore.store.schema_graph import read_schema
-from linkstore.store.unanswered import record_unanswered
+from linkstore.store.usage import record_unanswered
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import HopDirection, SearchOptions, Strategy
 from linkstore.strategies.eager import Eager

@@ -98,7 +98,7 @@ def _parse_query(query: str | None) -> dict[str, Any] | None:
     """Return a query in Cypher or JSON as plain JSON."""
     if query is None or not query.lstrip().upper().startswith("MATCH"):
         return parse_json_option(query, "--query")
-    from linkstore.core.cypher_query import parse_cypher
+    from linkstore.core.cypher import parse_cypher
 
     return parse_cypher(query).to_dict()
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO, TypeVar
 
+from linkstore.core import display
 from linkstore.core.display import (
     escape_unprintable,
     find_query_spans,
@@ -143,13 +144,11 @@ def complain(message: str) -> None:
 
 @contextmanager
 def show_progress(unit: str = "pages") -> Iterator[Progress | None]:
-    """Show a bar on stderr unless ``--quiet`` is given: see :func:`linkstore.core.progress.show_progress`."""
+    """Show a bar on stderr unless ``--quiet`` is given: see :func:`linkstore.core.display.show_progress`."""
     if quiet.get():
         yield None
         return
-    from linkstore.core import progress
-
-    with progress.show_progress(unit) as advance:
+    with display.show_progress(unit) as advance:
         yield advance
 
 

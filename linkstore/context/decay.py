@@ -18,8 +18,8 @@ from linkstore.core.calls import Operation, call_engine
 from linkstore.core.documents import ACCESS_KEY, HALF_LIFE_KEY, MEMORY_KEY
 from linkstore.core.processes import Lock
 from linkstore.errors import StoreReadOnlyError, StrategyError
-from linkstore.store.accesses import convert_access_time, read_access_times
 from linkstore.store.linkstore import LinkStore
+from linkstore.store.usage import convert_access_time, read_access_times
 
 Memory = Literal["semantic", "episodic", "procedural"]
 """Kinds of memory: facts, events, and rules of behaviour. Rules are pinned and do not fade."""

@@ -11,22 +11,31 @@ Language Reference, Version 9" of openCypher; what is not read is refused, with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
-from itertools import chain, islice, product
+from itertools import chain, count, islice, product
 from typing import TYPE_CHECKING, Any, Final
 
 from linkstore.core.arguments import quote_value
+from linkstore.core.cypher_query import (
+    NAME_PROPERTIES,
+    CypherQuery,
+    Pattern,
+    PatternLink,
+    PatternNode,
+    Property,
+    compare_property,
+    make_query,
+)
 from linkstore.core.filters import Filter
-from linkstore.core.graph_query import MAX_REPEAT
+from linkstore.core.graph_query import MAX_REPEAT, GraphQuery
 from linkstore.errors import QueryError
 
 if TYPE_CHECKING:
     from lark import Lark, Tree
 
-NAME_PROPERTIES: Final = frozenset({"name", "title", "id"})
-"""Properties that name a document instead of being compared with its metadata."""
 MAX_CHARACTERS: Final = 10_000
 _GRAMMAR: Final = r"""
 start: query (("UNION"i "ALL"i?)? query)* [order] [limit] ";"?
@@ -96,126 +105,20 @@ _READS: Final = (
     " of one variable or its properties or count, UNION, ORDER BY, and LIMIT"
 )
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_NEGATED_TESTS: Final = {"among": "NOT IN", "absent": "present", "present": "absent"}
 _TURNED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_COMPARED: Final = {
-    "=": "$eq",
-    "<>": "$ne",
-    "<": "$lt",
-    "<=": "$lte",
-    ">": "$gt",
-    ">=": "$gte",
-    "among": "$in",
-    "NOT IN": "$nin",
-}
+_ESCAPED: Final = re.compile(r"\\([\\nt'\"])")
+_SIGNS: Final = {"n": "\n", "t": "\t"}
 _OF_CASE: Final = frozenset({"tolower", "toupper", "lower", "upper", "trim"})
 
 
-@dataclass(slots=True, kw_only=True)
-class PatternNode:
-    """A node of a pattern.
+def parse_cypher(text: str) -> GraphQuery:
+    """Make a query from one in Cypher, of which this module reads a part.
 
-    Args:
-        type: Its label; None: any.
-        name: The id or name of the document that it is; None: any.
-        filters: Filters that its metadata must pass.
+    Raises:
+        QueryError: If it is malformed, or says what a query cannot.
     """
-
-    type: str | None = None
-    name: str | None = None
-    filters: list[Filter] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatternLink:
-    """A relationship of a pattern.
-
-    Args:
-        start: The variable of the node that it leads from.
-        end: The variable of the node that it leads to.
-        kinds: Its types, of which any will do.
-        directed: Whether the query says its direction.
-        repeat: The least and the most links in a row.
-    """
-
-    start: str
-    end: str
-    kinds: tuple[str, ...]
-    directed: bool = True
-    repeat: tuple[int, int] = (1, 1)
-
-    def turn(self) -> PatternLink:
-        """Return the link in the other direction."""
-        return replace(self, start=self.end, end=self.start)
-
-
-@dataclass(slots=True, kw_only=True)
-class Pattern:
-    """Nodes by their variables, the links between them, and what must not be there.
-
-    Args:
-        nodes: By variable; a node without one has a number in its place.
-        links: In the order of the query.
-        without: Patterns that must not be there, each with the variable that it shares with this one.
-    """
-
-    nodes: dict[str, PatternNode] = field(default_factory=dict)
-    links: list[PatternLink] = field(default_factory=list)
-    without: list[tuple[str, Pattern]] = field(default_factory=list)
-
-    @property
-    def parts(self) -> Iterator[Pattern]:
-        """The pattern and all that must not be there."""
-        yield self
-        for _, other in self.without:
-            yield from other.parts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Property:
-    """A property of a node.
-
-    Args:
-        variable: The variable of the node.
-        key: The name of the property; None for the node itself.
-        counted: Whether the nodes are counted.
-    """
-
-    variable: str
-    key: str | None = None
-    counted: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CypherQuery:
-    """A query as it is written.
-
-    Args:
-        pattern: What is looked for.
-        returned: What is returned.
-        order: What orders it; None: nothing.
-        descending: Whether the largest come first.
-        limit: The maximum number of results; None: not said.
-        forgiven: Whether it was read forgivingly.
-        others: Patterns of which one may be there instead, by OR, IN or UNION.
-    """
-
-    pattern: Pattern
-    returned: tuple[Property, ...]
-    order: Property | None = None
-    descending: bool = False
-    limit: int | None = None
-    forgiven: bool = False
-    others: tuple[Pattern, ...] = ()
-
-    @property
-    def alternatives(self) -> tuple[Pattern, ...]:
-        """The patterns of which one must be there."""
-        return (self.pattern, *self.others)
-
-    @property
-    def parts(self) -> Iterator[Pattern]:
-        """All patterns, with those that must not be there."""
-        return chain.from_iterable(pattern.parts for pattern in self.alternatives)
+    return make_query(read_cypher(text))
 
 
 def read_cypher(text: str, *, forgiving: bool = False) -> CypherQuery:
@@ -298,7 +201,7 @@ class _Reading:
         self._grouped: set[str] = set()
         """The variables whose names are returned as fields like others, since they are told apart by them."""
         self._relationships: set[str] = set()
-        self._unnamed = 0
+        self._unnamed = count(1)
         self._aliases: dict[str, Property] = {}
         self._different: list[tuple[str, str]] = []
         self._same: dict[str, str] = {}
@@ -315,7 +218,7 @@ class _Reading:
                 self._add_condition(pattern, child)
         distinct, *items = last.children
         if not self._forgiving:
-            counted = {str(count.children[0]) for item in items for count in item.find_data("count")}
+            counted = {str(counter.children[0]) for item in items for counter in item.find_data("count")}
             self._grouped = counted if distinct is None else set(pattern.nodes)
         returned = tuple(self._read_item(pattern, item) for item in items)
         if distinct is not None and len(returned) > 1 and not self._forgiving:
@@ -329,7 +232,7 @@ class _Reading:
                     f"{first} <> {second}: one of them needs a name, such as ({first} {{name: 'x'}})"
                 )
             other = second if named == first else first
-            pattern.without.append((other, _make_named(other, pattern.nodes[named].name)))
+            pattern.without.append((other, Pattern.of_name(other, pattern.nodes[named].name)))
         return CypherQuery(
             pattern=pattern,
             returned=returned,
@@ -362,25 +265,22 @@ class _Reading:
 
     def _add_node(self, pattern: Pattern, tree: Tree[Any]) -> str:
         variable, *labels, properties = tree.children
-        name = self._resolve(str(variable)) if variable is not None else self._make_variable()
-        if self._forgiving and self._has_other_name(pattern, name, properties):
-            name = self._make_variable()
+        name = self._resolve(str(variable)) if variable is not None else str(next(self._unnamed))
+        pairs = [] if properties is None else _read_pairs(properties)
+        if self._forgiving and self._has_other_name(pattern, name, pairs):
+            name = str(next(self._unnamed))
         node = pattern.nodes.setdefault(name, PatternNode())
         for label in labels:
-            node.type = _agree(name, "type", node.type, _unquote(label.children[0]))
-        pairs = properties.children if properties is not None else ()
-        for key, value in zip(pairs[::2], pairs[1::2], strict=True):
-            if key is not None:
-                self._compare(pattern, Property(variable=name, key=_unquote(key)), "=", _read_value(value))
+            node.add(name, PatternNode(type=_unquote(label.children[0])))
+        for key, value in pairs:
+            self._compare(pattern, Property(variable=name, key=key), "=", value)
         return name
 
     @staticmethod
-    def _has_other_name(pattern: Pattern, variable: str, properties: Tree[Any] | None) -> bool:
+    def _has_other_name(pattern: Pattern, variable: str, pairs: Sequence[tuple[str, Any]]) -> bool:
         """Say whether a node that has a name is given another one."""
         before = pattern.nodes[variable].name if variable in pattern.nodes else None
-        pairs = properties.children if properties is not None else []
-        named = {_unquote(key): value for key, value in zip(pairs[::2], pairs[1::2], strict=True) if key}
-        names = [str(_read_value(named[key])) for key in NAME_PROPERTIES & named.keys()]
+        names = [str(value) for key, value in pairs if key in NAME_PROPERTIES]
         return before is not None and bool(names) and before not in names
 
     def _resolve(self, variable: str) -> str:
@@ -392,11 +292,7 @@ class _Reading:
         kept, dropped = self._get_node(pattern, first), self._get_node(pattern, second)
         if kept is dropped:
             return
-        if dropped.type is not None:
-            kept.type = _agree(first, "type", kept.type, dropped.type)
-        if dropped.name is not None:
-            kept.name = _agree(first, "name", kept.name, dropped.name)
-        kept.filters += dropped.filters
+        kept.add(first, dropped)
         first, second = self._resolve(first), self._resolve(second)
         del pattern.nodes[second]
         self._same |= {own: first for own in (second, *self._same) if self._resolve(own) == second}
@@ -405,10 +301,6 @@ class _Reading:
             for link in pattern.links
         ]
         pattern.without[:] = [(self._resolve(anchor), other) for anchor, other in pattern.without]
-
-    def _make_variable(self) -> str:
-        self._unnamed += 1
-        return str(self._unnamed)
 
     def _read_link(self, tree: Tree[Any], left: str, right: str) -> PatternLink:
         kinds: tuple[str, ...] = ()
@@ -455,9 +347,8 @@ class _Reading:
             variables: set[str] = set()
             condition = _make_filter(tree, negated, variables)
             if len(variables) != 1:
-                raise QueryError(
-                    f"OR may join conditions of one variable, not of {', '.join(sorted(variables))}"
-                )
+                names = ", ".join(sorted(variables))
+                raise QueryError(f"OR may join conditions of one variable, not of {names}")
             self._get_node(pattern, variables.pop()).filters.append(condition)
 
     def _compare_nodes(self, pattern: Pattern, first: str, operator: str, second: str) -> None:
@@ -486,12 +377,12 @@ class _Reading:
     def _compare(self, pattern: Pattern, compared: Property, operator: str, value: object) -> None:
         node = self._get_node(pattern, compared.variable)
         if compared.key not in NAME_PROPERTIES:
-            node.filters.append(_make_comparison(compared.key or "", operator, value))
+            node.filters.append(compare_property(compared.key or "", operator, value))
         elif operator == "=" and isinstance(value, str | int):
-            node.name = _agree(compared.variable, "name", node.name, str(value))
+            node.add(compared.variable, PatternNode(name=str(value)))
         elif operator == "<>" and isinstance(value, str | int):
             variable = self._resolve(compared.variable)
-            pattern.without.append((variable, _make_named(variable, str(value))))
+            pattern.without.append((variable, Pattern.of_name(variable, str(value))))
         else:
             raise QueryError(
                 f"{compared.key!r} names a document, so it takes = or <> and a name, not {operator}"
@@ -532,20 +423,13 @@ class _Reading:
         return Property(variable=self._resolve(str(first)), key=key, counted=tree.data == "count")
 
 
-def _make_named(variable: str, name: str | None) -> Pattern:
-    return Pattern(nodes={variable: PatternNode(name=name)})
-
-
-def _agree(variable: str, what: str, before: str | None, value: str) -> str:
-    if before is not None and before != value:
-        raise QueryError(
-            f"{variable} has the {what} {before!r} and the {what} {value!r}; use a variable for each node"
-        )
-    return value
-
-
 def _unquote(word: object) -> str:
     return str(word).strip("`")
+
+
+def _read_pairs(tree: Tree[Any]) -> list[tuple[str, Any]]:
+    pairs = zip(tree.children[::2], tree.children[1::2], strict=True)
+    return [(_unquote(key), _read_value(value)) for key, value in pairs if key is not None]
 
 
 def _read_value(tree: Any) -> Any:
@@ -556,14 +440,7 @@ def _read_value(tree: Any) -> Any:
     text = str(tree.children[0])
     if tree.data == "number":
         return float(text) if "." in text else int(text)
-    return _unescape(text[1:-1])
-
-
-def _unescape(text: str) -> str:
-    parts = text.split("\\\\")
-    for escape, character in (("\\n", "\n"), ("\\t", "\t"), ("\\'", "'"), ('\\"', '"')):
-        parts = [part.replace(escape, character) for part in parts]
-    return "\\".join(parts)
+    return _ESCAPED.sub(lambda escaped: _SIGNS.get(escaped[1], escaped[1]), text[1:-1])
 
 
 def _read_operand(tree: Tree[Any]) -> Property | None:
@@ -599,16 +476,6 @@ def _read_comparison(tree: Tree[Any], negated: bool) -> tuple[Property, str, Any
     raise QueryError("a comparison needs a property on one side and a value on the other")
 
 
-def _make_comparison(key: str, operator: str, value: object) -> Filter:
-    if operator in ("absent", "present"):
-        return {key: {"$exists": operator == "present"}}
-    if operator == "=":
-        return {key: value}
-    compared: Filter = {key: {_COMPARED[operator]: value}}
-    # In Cypher nothing is unequal to what is missing.
-    return {"$and": [{key: {"$exists": True}}, compared]} if operator in ("<>", "NOT IN") else compared
-
-
 def _make_filter(tree: Tree[Any], negated: bool, variables: set[str]) -> Filter:
     """Return a condition on the metadata of one node as a filter, and add its variable."""
     if tree.data in ("either", "both"):
@@ -621,9 +488,7 @@ def _make_filter(tree: Tree[Any], negated: bool, variables: set[str]) -> Filter:
     elif tree.data in ("among", "absent", "present"):
         compared, operator = _read_operand(tree.children[0]) or Property(variable=""), tree.data
         value = _read_value(tree.children[1]) if operator == "among" else None
-        operator = (
-            {"among": "NOT IN", "absent": "present", "present": "absent"}[operator] if negated else operator
-        )
+        operator = _NEGATED_TESTS[operator] if negated else operator
     else:
         raise QueryError("OR below NOT may not join patterns; write two queries")
     if compared.key is None or compared.key in NAME_PROPERTIES:
@@ -632,4 +497,4 @@ def _make_filter(tree: Tree[Any], negated: bool, variables: set[str]) -> Filter:
             advice = "what is without a link is WHERE NOT (x)-[:KIND]->()"
         raise QueryError(f"a {compared.key or 'value'} takes = or <> and a name; {advice}")
     variables.add(compared.variable)
-    return _make_comparison(compared.key, operator, value)
+    return compare_property(compared.key, operator, value)

@@ -1,25 +1,177 @@
-"""From a Cypher pattern to the :class:`~linkstore.core.graph_query.GraphQuery` that it says."""
+"""What a query in Cypher says, and the :class:`~linkstore.core.graph_query.GraphQuery` that it is.
+
+:mod:`linkstore.core.cypher` reads the text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import combinations
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations
+from typing import Any, Final
 
-from linkstore.core.cypher import CypherQuery, Pattern, PatternLink, read_cypher
 from linkstore.core.filters import Filter
 from linkstore.core.graph_query import Branch, GraphQuery, Step
 from linkstore.errors import QueryError
 
+NAME_PROPERTIES: Final = frozenset({"name", "title", "id"})
+"""Properties that name a document instead of being compared with its metadata."""
+_COMPARED: Final = {
+    "=": "$eq",
+    "<>": "$ne",
+    "<": "$lt",
+    "<=": "$lte",
+    ">": "$gt",
+    ">=": "$gte",
+    "among": "$in",
+    "NOT IN": "$nin",
+}
 
-def parse_cypher(text: str) -> GraphQuery:
-    """Make a query from one in Cypher, of which a part is read: see :mod:`linkstore.core.cypher`.
 
-    Raises:
-        QueryError: If it is malformed, or says what a query cannot.
+@dataclass(slots=True, kw_only=True)
+class PatternNode:
+    """A node of a pattern.
+
+    Args:
+        type: Its label; None: any.
+        name: The id or name of the document that it is; None: any.
+        filters: Filters that its metadata must pass.
     """
-    return make_query(read_cypher(text))
+
+    type: str | None = None
+    name: str | None = None
+    filters: list[Filter] = field(default_factory=list)
+
+    def add(self, variable: str, other: PatternNode) -> None:
+        """Add what a query says of the node elsewhere.
+
+        Raises:
+            QueryError: If it has another type or name there. The message names the node by its variable.
+        """
+        for what, own, value in (("type", self.type, other.type), ("name", self.name, other.name)):
+            if own is not None and value is not None and own != value:
+                raise QueryError(
+                    f"{variable} has the {what} {own!r} and the {what} {value!r}; use a variable for each"
+                    " node"
+                )
+        self.type = self.type if other.type is None else other.type
+        self.name = self.name if other.name is None else other.name
+        self.filters += other.filters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternLink:
+    """A relationship of a pattern.
+
+    Args:
+        start: The variable of the node that it leads from.
+        end: The variable of the node that it leads to.
+        kinds: Its types, of which any will do.
+        directed: Whether the query says its direction.
+        repeat: The least and the most links in a row.
+    """
+
+    start: str
+    end: str
+    kinds: tuple[str, ...]
+    directed: bool = True
+    repeat: tuple[int, int] = (1, 1)
+
+    def turn(self) -> PatternLink:
+        """Return the link in the other direction."""
+        return replace(self, start=self.end, end=self.start)
+
+
+@dataclass(slots=True, kw_only=True)
+class Pattern:
+    """Nodes by their variables, the links between them, and what must not be there.
+
+    Args:
+        nodes: By variable; a node without one has a number in its place.
+        links: In the order of the query.
+        without: Patterns that must not be there, each with the variable that it shares with this one.
+    """
+
+    nodes: dict[str, PatternNode] = field(default_factory=dict)
+    links: list[PatternLink] = field(default_factory=list)
+    without: list[tuple[str, Pattern]] = field(default_factory=list)
+
+    @classmethod
+    def of_name(cls, variable: str, name: str | None) -> Pattern:
+        """Make a pattern of one node that has a name."""
+        return cls(nodes={variable: PatternNode(name=name)})
+
+    @property
+    def parts(self) -> Iterator[Pattern]:
+        """The pattern and all that must not be there."""
+        yield self
+        for _, other in self.without:
+            yield from other.parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """A property of a node.
+
+    Args:
+        variable: The variable of the node.
+        key: The name of the property; None for the node itself.
+        counted: Whether the nodes are counted.
+    """
+
+    variable: str
+    key: str | None = None
+    counted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CypherQuery:
+    """A query as it is written.
+
+    Args:
+        pattern: What is looked for.
+        returned: What is returned.
+        order: What orders it; None: nothing.
+        descending: Whether the largest come first.
+        limit: The maximum number of results; None: not said.
+        forgiven: Whether it was read forgivingly.
+        others: Patterns of which one may be there instead, by OR, IN or UNION.
+    """
+
+    pattern: Pattern
+    returned: tuple[Property, ...]
+    order: Property | None = None
+    descending: bool = False
+    limit: int | None = None
+    forgiven: bool = False
+    others: tuple[Pattern, ...] = ()
+
+    @property
+    def alternatives(self) -> tuple[Pattern, ...]:
+        """The patterns of which one must be there."""
+        return (self.pattern, *self.others)
+
+    @property
+    def parts(self) -> Iterator[Pattern]:
+        """All patterns, with those that must not be there."""
+        return chain.from_iterable(pattern.parts for pattern in self.alternatives)
+
+
+def compare_property(key: str, operator: str, value: object) -> Filter:
+    """Make a filter of a comparison.
+
+    Args:
+        key: The field of the metadata.
+        operator: As Cypher writes it, or ``"among"``, ``"NOT IN"``, ``"absent"`` or ``"present"``.
+        value: What the field is compared with.
+    """
+    if operator in ("absent", "present"):
+        return {key: {"$exists": operator == "present"}}
+    if operator == "=":
+        return {key: value}
+    compared: Filter = {key: {_COMPARED[operator]: value}}
+    # In Cypher nothing is unequal to what is missing.
+    return {"$and": [{key: {"$exists": True}}, compared]} if operator in ("<>", "NOT IN") else compared
 
 
 def make_query(cypher: CypherQuery) -> GraphQuery:

@@ -1,10 +1,13 @@
-"""Text for people: escaped, readable, and a short view of a document for a query."""
+"""What people see: texts that are escaped and readable, a short view of a document, and a bar of progress."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
@@ -14,6 +17,9 @@ from linkstore.core.text import STOP_WORDS, TRAIL, find_words, fold, tokenize
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
+    from rich.console import Console
+
+    from linkstore.core.calls import Progress
 
 SHOWN_DATA: Final = 120
 """How many characters of the data of a link are shown."""
@@ -36,6 +42,10 @@ SNIPPET_WIDTH: Final = 200
 _SHORTEST_STEM: Final = 4
 _LONGEST_STEM: Final = 40
 """Letters of a word of a query of which a longer word counts as a form."""
+_MAX_SHOWN_NAME: Final = 40
+"""Characters of a page's name beside a bar."""
+_DELAY: Final = 1.0
+"""Seconds before a notebook, which keeps what it was shown, shows a bar."""
 Span = tuple[int, int]
 
 
@@ -186,3 +196,67 @@ def _list_headings(document: Document) -> list[str]:
 def _get_string(document: Document, key: str) -> str | None:
     value = document.metadata.get(key)
     return value if isinstance(value, str) else None
+
+
+@contextmanager
+def show_progress(unit: str = "pages", console: Console | None = None) -> Iterator[Progress | None]:
+    """Show a bar while the context lasts, and yield the function that moves it.
+
+    Yield None where nobody would see it: stderr is no terminal, and the program no notebook with tqdm.
+
+    Args:
+        unit: What is counted.
+        console: Where it is shown; default stderr.
+    """
+    if console is None and is_notebook():
+        with _show_in_notebook(unit) as advance:
+            yield advance
+    elif console is None and not (sys.stderr is not None and sys.stderr.isatty()):
+        yield None
+    else:
+        with _show_in_terminal(unit, console) as advance:
+            yield advance
+
+
+def is_notebook() -> bool:
+    """Say whether the program runs in the kernel of a notebook."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+@contextmanager
+def _show_in_notebook(unit: str) -> Iterator[Progress | None]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that widgets are missing; the bar is text then
+            from tqdm.auto import tqdm
+    except ImportError:
+        yield None
+        return
+    with tqdm(unit=f" {unit}", leave=False, delay=_DELAY) as bar:
+
+        def advance(done: int, total: int, page: str) -> None:
+            bar.total = total or None
+            bar.set_postfix_str(page[-_MAX_SHOWN_NAME:], refresh=False)
+            bar.update(done - bar.n)
+
+        yield advance
+
+
+@contextmanager
+def _show_in_terminal(unit: str, console: Console | None) -> Iterator[Progress]:
+    from rich import progress
+    from rich.console import Console
+
+    rate = progress.TextColumn("{task.fields[rate]}")
+    columns = (progress.BarColumn(), progress.MofNCompleteColumn(), rate, progress.TimeRemainingColumn())
+    shown = console or Console(stderr=True)
+    with progress.Progress(*columns, console=shown, transient=True) as bar:
+        task = bar.add_task(unit, total=None, rate="")
+
+        def advance(done: int, total: int, page: str) -> None:
+            speed = bar.tasks[0].speed
+            speed_text = "" if speed is None else f"{speed:,.0f} {unit}/s"
+            bar.update(task, completed=done, total=total or None, description=page, rate=speed_text)
+
+        yield advance

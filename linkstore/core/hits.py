@@ -24,6 +24,8 @@ EXCERPT_LENGTH: Final = 200
 """How many characters of a text a notebook shows."""
 HIT_KEY: Final = "linkstore"
 """The metadata key that holds score, similarity, depth and path of a hit's document."""
+SUPERSEDED_BY: Final = "okf_superseded_by"
+"""The metadata key for the pages that take the place of a document's own."""
 
 
 class Items(Sequence[T]):

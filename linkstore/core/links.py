@@ -11,8 +11,7 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from langchain_core.documents import Document
 
-from linkstore.core.arguments import quote_value, require
-from linkstore.core.metadata import copy_json
+from linkstore.core.arguments import copy_json, quote_value, require
 from linkstore.core.text import is_unicode
 from linkstore.errors import LinkError
 

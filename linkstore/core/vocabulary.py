@@ -81,7 +81,10 @@ def collect_names(metadata: Iterable[str], links: Sequence[Link]) -> Vocabulary:
 
 
 def make_unknown_name_error(missing: Vocabulary, known: Vocabulary) -> UnknownNameError:
-    """Return the error for the first of the missing names, with the nearest known ones."""
+    """Return the error for the first of the missing names, with the nearest known ones.
+
+    A relation that was taken for a field is advised to be written as one.
+    """
     what, names, others = next(
         group
         for group in (
@@ -92,7 +95,9 @@ def make_unknown_name_error(missing: Vocabulary, known: Vocabulary) -> UnknownNa
         if group[1]
     )
     name = min(names)
-    return UnknownNameError(what, name, find_nearest_names(name, others), sorted(others))
+    kinds = sorted(known.kinds) if names is missing.fields else []
+    relation = next((kind for kind in kinds if _fold_name(kind) == _fold_name(name)), "")
+    return UnknownNameError(what, name, find_nearest_names(name, others), sorted(others), relation)
 
 
 def make_unknown_type_error(name: str, types: Iterable[str]) -> UnknownNameError:

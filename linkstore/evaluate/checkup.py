@@ -23,7 +23,7 @@ from linkstore.store.core import require_store
 from linkstore.store.documents import INCOMPLETE_DIGEST
 from linkstore.store.schema import TYPE_FIELD, Schema
 from linkstore.store.schema_graph import TypeConnectivity, TypedGraph
-from linkstore.store.unanswered import UnansweredQuestion, read_unanswered
+from linkstore.store.usage import UnansweredQuestion, read_unanswered
 
 if TYPE_CHECKING:
     from linkstore.store.core import CoreStore

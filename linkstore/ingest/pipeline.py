@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
 from linkstore.core.arguments import require, require_having
 from linkstore.core.calls import Progress as Progress
 from linkstore.core.calls import run_until_stopped, split_batches
-from linkstore.core.display import format_count
+from linkstore.core.display import format_count, show_progress
 from linkstore.core.documents import PageDocuments
 from linkstore.core.links import LINKS_KEY
 from linkstore.core.processes import infrequent_gc
-from linkstore.core.progress import show_progress
 from linkstore.core.urls import Site
 from linkstore.engines.contract import WriteCounts as WriteCounts
 from linkstore.errors import ExtractionError

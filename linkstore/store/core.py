@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from linkstore.core.graph_answer import GraphAnswer, Lookup
     from linkstore.core.graph_query import GraphQuery
-    from linkstore.store.accesses import StoreAccesses
     from linkstore.store.linking import StoreLinks
     from linkstore.store.pages import StorePages
     from linkstore.store.schema_record import StoreSchema
+    from linkstore.store.usage import StoreAccesses
 
 
 class CoreStore(SearchMethods, DocumentMethods):
@@ -166,7 +166,7 @@ class CoreStore(SearchMethods, DocumentMethods):
     @property
     def accesses(self) -> StoreAccesses:
         """When documents were last accessed, as contexts and memories count it."""
-        from linkstore.store.accesses import StoreAccesses
+        from linkstore.store.usage import StoreAccesses
 
         return StoreAccesses(self.backend)
 

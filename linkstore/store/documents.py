@@ -12,7 +12,13 @@ from typing import Any, Final, TypeAlias
 
 from langchain_core.documents import Document
 
-from linkstore.core.arguments import make_argument_error, omit_none, quote_value, require_list
+from linkstore.core.arguments import (
+    convert_metadata,
+    make_argument_error,
+    omit_none,
+    quote_value,
+    require_list,
+)
 from linkstore.core.arrays import Floats, as_matrix, normalize_vectors
 from linkstore.core.calls import Operation, arun, call_engine, call_plan, run
 from linkstore.core.documents import (
@@ -27,15 +33,14 @@ from linkstore.core.documents import (
 )
 from linkstore.core.hits import HIT_KEY
 from linkstore.core.links import LINKS_KEY, Link, get_links, parse_links
-from linkstore.core.metadata import convert_metadata
 from linkstore.core.plans import Plan, StoredDocument, read_documents
 from linkstore.core.processes import infrequent_gc
 from linkstore.engines.bookkeeping import Backend
 from linkstore.engines.contract import Manifest, PageEntry, Record, WriteBatch, WriteCounts
 from linkstore.errors import ArgumentError, DocumentError, EmbeddingError, warn
-from linkstore.store.accesses import make_access_times
 from linkstore.store.base import StoreBase
 from linkstore.store.embedding import StoreEmbedding
+from linkstore.store.usage import make_access_times
 
 VectorsLike: TypeAlias = Floats | Sequence[Sequence[float]]
 """Vectors of documents, one for each."""

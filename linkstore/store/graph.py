@@ -73,7 +73,7 @@ def answer_query(
 ) -> Operation[GraphAnswer]:
     """Answer a query within a filter: see :meth:`~linkstore.store.core.CoreStore.match`."""
     if isinstance(query, str):
-        from linkstore.core.cypher_query import parse_cypher  # brings a parser
+        from linkstore.core.cypher import parse_cypher  # brings a parser
 
         query = parse_cypher(query)
     elif not isinstance(query, GraphQuery):

@@ -1,10 +1,15 @@
-"""Searching a store: the arguments of each search, and how it is carried out."""
+"""Searching a store: the arguments of each search, and how it is carried out.
+
+Documents of superseded pages, which name in their metadata the pages that take their place, come after these.
+A page whose documents are not among the hits is represented by its first document, whose id is its name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
+from math import inf, nextafter
 from typing import Any, Final, TypedDict, Unpack
 
 import numpy as np
@@ -13,9 +18,8 @@ from linkstore.core.arguments import omit_none, quote_value
 from linkstore.core.arrays import Floats, convert_numbers, normalize_vector
 from linkstore.core.calls import Operation, arun, call_engine, call_plan, run
 from linkstore.core.filters import Filter, parse_filter
-from linkstore.core.hits import Hits
+from linkstore.core.hits import SUPERSEDED_BY, Hit, Hits, get_page
 from linkstore.core.links import AnyLink
-from linkstore.core.succession import SUPERSEDED_BY, find_missing_successors, rank_after_successors
 from linkstore.embeddings.names import LEAST_SIMILARITY
 from linkstore.errors import EmbeddingError, StrategyError
 from linkstore.store.base import StoreBase
@@ -333,3 +337,53 @@ def _convert_question(given: Any) -> Floats:
             f"a question must be a string or a list of numbers, not {quote_value(given)[:200]}"
         )
     return vector
+
+
+def find_missing_successors(hits: Hits) -> tuple[str, ...]:
+    """Return the ids of the successors of the hits' pages, without those of pages with hits."""
+    pages = {get_page(hit.document) for hit in hits}
+    return tuple(sorted({name for hit in hits for name in _list_successors(hit)} - pages))
+
+
+def rank_after_successors(hits: Hits, fetched: Hits, k: int) -> Hits:
+    """Return at most ``k`` hits, with superseded pages after their successors.
+
+    A document goes behind the first of them, with a score just below, and a fetched one takes the place and
+    the score of the first document that it supersedes. Contributions say so as ``superseded``. Other
+    documents keep their order. Where there are too many, documents that were superseded go first.
+
+    Args:
+        hits: Best first.
+        fetched: The successors that are not among them.
+        k: Maximum number of hits.
+    """
+    ordered = list(hits.hits)
+    for hit in fetched:
+        page = get_page(hit.document)
+        places = (at for at, other in enumerate(ordered) if page in _list_successors(other))
+        at = next(places, len(ordered))
+        if at < len(ordered):
+            ordered.insert(at, _set_score(hit, max(hit.score, ordered[at].score)))
+    for hit in reversed(hits.hits):
+        names = _list_successors(hit)
+        place = next(place for place, other in enumerate(ordered) if other is hit)
+        at = next((at for at, other in enumerate(ordered) if get_page(other.document) in names), -1)
+        if at >= 0 and get_page(hit.document) not in _list_successors(ordered[at]):
+            moved = _set_score(hit, min(hit.score, nextafter(ordered[at].score, -inf)))
+            del ordered[place]
+            ordered.insert(max(at, place), moved)
+    superseded = [at for at, hit in enumerate(ordered) if _list_successors(hit)]
+    for at in reversed(superseded[max(0, len(superseded) - max(0, len(ordered) - k)) :]):
+        del ordered[at]
+    return replace(hits, hits=tuple(ordered[:k]))
+
+
+def _set_score(hit: Hit, score: float) -> Hit:
+    parts = {**hit.contributions, "superseded": score - hit.score}
+    return hit if score == hit.score else replace(hit, score=score, contributions=parts)
+
+
+def _list_successors(hit: Hit) -> frozenset[str]:
+    named = hit.document.metadata.get(SUPERSEDED_BY)
+    names = named if isinstance(named, list) else ()
+    return frozenset(name for name in names if isinstance(name, str))

@@ -12,7 +12,6 @@ import pytest
 
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
-from cassandra_tables import new_name, own_keyspace
 from internals import CassandraSettings
 from stores import embedding
 
@@ -29,18 +28,14 @@ DAMAGES = (
 SECONDS = 60
 
 
-@pytest.fixture(scope="module")
-def space(cassandra_session):
-    with own_keyspace(cassandra_session, "damaged") as name:
-        yield name
-
-
 @pytest.fixture
-def store(cassandra_session, space):
+def store(cassandra_session, emptied_keyspace):
     """Twenty documents that share a word and a link group."""
-    settings = CassandraSettings(settle=1e-6)
     opened = LinkStore.cassandra(
-        embedding(), table=new_name("t"), session=cassandra_session, keyspace=space, settings=settings
+        embedding(),
+        session=cassandra_session,
+        keyspace=emptied_keyspace,
+        settings=CassandraSettings(settle=1e-6),
     )
     opened.add_documents([document(f"d{n}") for n in range(20)])
     return opened

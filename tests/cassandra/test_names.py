@@ -7,7 +7,6 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra_executors import Counting
-from cassandra_tables import new_name, own_keyspace
 from conformance.probe import link_both, link_out, make_record
 from internals import CassandraBackend, Manifest, Vocabulary, WriteBatch
 
@@ -22,21 +21,14 @@ WRITTEN = WriteBatch(
 )
 
 
-@pytest.fixture(scope="module")
-def space(cassandra_session):
-    with own_keyspace(cassandra_session, "names") as name:
-        yield name
-
-
 @pytest.fixture
-def opened(cassandra_session, space):
+def opened(cassandra_session, emptied_keyspace):
     """Opens the same store again and again; a client of its own each time."""
-    name = new_name("t")
 
     def opened(**options) -> CassandraBackend:
-        return CassandraBackend(cassandra_session, space, name, **options)
+        return CassandraBackend(cassandra_session, emptied_keyspace, "linkstore", **options)
 
-    opened.settings = f'"{space}"."{name}_settings"'
+    opened.settings = f'"{emptied_keyspace}"."linkstore_settings"'
     return opened
 
 

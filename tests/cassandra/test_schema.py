@@ -10,7 +10,6 @@ import pytest
 pytest.importorskip("cassandra", reason="the extra 'cassandra' is not installed")
 
 from cassandra_server import connect
-from cassandra_tables import new_name, own_keyspace
 from langchain_core.documents import Document
 from stores import embedding
 
@@ -19,18 +18,10 @@ from linkstore.errors import SchemaError
 from linkstore.store import Relation, Schema
 
 
-@pytest.fixture(scope="module")
-def space(cassandra_session):
-    with own_keyspace(cassandra_session, "schemas") as name:
-        yield name
-
-
 @pytest.fixture
-def opened(cassandra_session, space):
-    table = new_name("t")
-
+def opened(cassandra_session, emptied_keyspace):
     def opened(session=cassandra_session) -> LinkStore:
-        return LinkStore.cassandra(embedding(), session=session, keyspace=space, table=table)
+        return LinkStore.cassandra(embedding(), session=session, keyspace=emptied_keyspace)
 
     return opened
 

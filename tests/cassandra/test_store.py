@@ -239,29 +239,6 @@ async def test_it_opens_and_works_inside_a_running_loop(cassandra_session, space
         assert store.survey().documents == 38
 
 
-def test_documents_with_a_lifetime_expire_with_their_links(cassandra_session, space, table):
-    from internals import CassandraSettings
-
-    options = {"table": table, "session": cassandra_session, "keyspace": space}
-    lasting, passing = document(1), document(35)  # they share a keyword
-    with (
-        LinkStore.cassandra(embedding(), **options) as store,
-        LinkStore.cassandra(embedding(), settings=CassandraSettings(ttl=10), **options) as brief,
-    ):
-        store.add_documents([lasting])
-        started = time.monotonic()
-        brief.add_documents([passing])
-        search = Eager(start_k=1, depth=1)
-        assert [hit.document.id for hit in store.search("doc 1 v0", strategy=search)] == ["d1", "d35"]
-        while store.get_by_ids(["d35"]) and time.monotonic() < started + 60:
-            time.sleep(0.2)
-        assert 8 < time.monotonic() - started < 60
-        assert [hit.document.id for hit in store.search("doc 1 v0", strategy=search)] == ["d1"]
-        assert store.search("doc 35 v0")[0].document.id == "d1"
-        assert store.survey().documents == 1
-        assert store.verify().sound
-
-
 def test_without_the_extra_it_is_named():
     """In a process of its own, where the driver cannot be imported."""
     script = (
@@ -449,21 +426,3 @@ def test_the_same_holds_in_python(cassandra_possible, unused_tcp_port):
 
     with pytest.raises(StoreUnavailableError, match="could not connect"):
         make_url_backend(f"cassandra://127.0.0.1:{unused_tcp_port}/k/t")
-
-
-def test_pages_expire_with_their_documents(cassandra_session, keyspace):
-    """Indexing again brings back what expired."""
-    from documented import site
-    from internals import CassandraSettings
-
-    from linkstore.ingest import FolderSource, index
-
-    settings = CassandraSettings(ttl=4)
-    with (
-        LinkStore.cassandra(session=cassandra_session, keyspace=keyspace, settings=settings) as store,
-        site() as pages,
-    ):
-        index(store, FolderSource(pages), name="demo")
-        time.sleep(6)
-        assert store.survey().documents == 0
-        assert index(store, FolderSource(pages), name="demo").pages.added == 15

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 import struct
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -449,19 +448,6 @@ def test_a_plan_that_has_read_a_document_keeps_to_it(made) -> None:
         return stored
 
     assert {one.id: one.text for one in backend.run(backend.answer(plan()))} == {"a": "needle", "b": "hay"}
-
-
-def test_postings_expire_with_their_documents(made) -> None:
-    lasting, brief = made(), made(ttl=10)  # time to write and to look, beside a busy core
-    put(lasting, make_record("a", text="needle"), make_record("c", text="hay"))
-    put(brief, make_record("b", text="needle"))
-    assert ids(lasting, "needle") == {"a", "b"}
-    rest = held(make_record("a", text="needle"), make_record("c", text="hay"))
-    until = time.monotonic() + 60  # rows that were written one after another may expire a second apart
-    while asked(lasting, "needle") != asked(rest, "needle") and time.monotonic() < until:
-        time.sleep(0.1)
-    assert asked(lasting, "needle") == asked(rest, "needle")
-    assert lasting.run(lasting.verify()).sound
 
 
 # --- stores without words -------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def group_tags(store: EmbeddedBackend) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_file_is_made_anew_and_answers_are_right(sound, right, tmp_path, kind) -> None:
-    for turn in range(times(3, 627)):
+    for turn in range(times(2, 627)):
         folder = tmp_path / str(turn)
         shutil.copytree(sound, folder)
         damage(folder, kind, random.Random(f"{kind} {turn}"))
@@ -168,7 +168,7 @@ def test_a_damaged_database_is_a_clear_error(sound, tmp_path) -> None:
 
 
 def test_the_full_count_of_damaged_files_is_5000() -> None:
-    assert len(KINDS) * times(3, 627) >= (5000 if LONG else 24)
+    assert len(KINDS) * times(2, 627) >= (5000 if LONG else 16)
 
 
 def test_vectors_of_removed_documents_do_not_spoil_a_rebuilt_file(tmp_path) -> None:

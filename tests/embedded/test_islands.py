@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from internals import EXPANSION_SEARCH, AnnIndex, find_lost_keys, normalize_vectors, quantize
+from stores import times
 from usearch.index import Index
 
 COUNT, DIMENSION = 6_000, 32
@@ -36,7 +37,7 @@ def crowded(vectors):
 def test_those_that_no_search_reaches_are_found_and_added_again(vectors, tmp_path) -> None:
     """Counted over several graphs, because which documents a graph loses is up to its threads."""
     missing, unknown, left = 0, 0, 0
-    for _ in range(6):
+    for _ in range(times(3, 6)):
         index = crowded(vectors)
         before = lost(index, vectors)
         index.save(str(tmp_path / "before.usearch"))

@@ -152,6 +152,12 @@ def test_what_the_store_does_not_have_is_an_error(ships: LinkStore, query, error
         ships.match(query)
 
 
+@pytest.mark.parametrize("field", ["HOLDS", "holds"])
+def test_a_relation_in_the_place_of_a_field_is_written_as_it_should_be(ships: LinkStore, field: str) -> None:
+    with pytest.raises(UnknownNameError, match=r"HOLDS is a relation, no field: write \(x\)-\[:HOLDS\]->"):
+        ships.match(f"MATCH (x:Ship) WHERE x.{field} = 'One' RETURN x")
+
+
 def test_a_limit_on_nodes_is_said() -> None:
     with LinkStore() as store:
         hub = Document(id="hub", page_content="hub", metadata={"n": 0})

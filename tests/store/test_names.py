@@ -224,6 +224,7 @@ def test_hostile_names_are_quoted_and_cost_little(store):
 
 
 def test_the_error_can_be_pickled():
-    error = UnknownNameError("link kind", "a", ["b"], ["b", "c"])
+    error = UnknownNameError("metadata field", "a", ["b"], ["b", "c"], "A B")
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.name, again.nearest, again.known) == (str(error), "a", ("b",), ("b", "c"))
+    assert "A B is a relation, no field: write (x)-[:`A B`]->" in str(again)

@@ -102,6 +102,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "MAX_NESTING",
         "ArgumentText",
         "as_path",
+        "convert_metadata",
         "omit_none",
         "read_docstring",
         "require",
@@ -132,15 +133,16 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "request",
         "run",
     ),
-    "linkstore.core.cypher": ("read_cypher",),
-    "linkstore.core.cypher_query": ("parse_cypher",),
+    "linkstore.core.cypher": ("parse_cypher", "read_cypher"),
     "linkstore.core.display": (
         "SHOWN_DATA",
         "format_count",
         "get_body",
+        "is_notebook",
         "join_headings",
         "make_readable",
         "make_snippet",
+        "show_progress",
     ),
     "linkstore.core.documents": (
         "PageDocuments",
@@ -209,7 +211,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "parse_links",
         "strip_links",
     ),
-    "linkstore.core.metadata": ("convert_metadata",),
     "linkstore.core.plans": (
         "Candidates",
         "Documents",
@@ -237,10 +238,6 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "linkstore.core.processes": (
         "Lock",
         "infrequent_gc",
-    ),
-    "linkstore.core.progress": (
-        "is_notebook",
-        "show_progress",
     ),
     "linkstore.core.text": (
         "STOP_WORDS",

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internals import EVERYTHING, MAX_NESTING, OPERATORS, parse_filter
+from stores import times
 
 from linkstore.errors import FilterError
 
@@ -134,13 +135,13 @@ FILTERS = st.recursive(
 METADATA = st.dictionaries(FIELDS, VALUES, max_size=4)
 
 
-@settings(max_examples=300)
+@settings(max_examples=times(100, 300))
 @given(FILTERS, METADATA)
 def test_filters_mean_what_the_reference_says(filter: dict[str, Any], metadata: dict[str, Any]) -> None:
     assert parse_filter(filter).matches(metadata) is passes(filter, metadata)
 
 
-@settings(max_examples=100)
+@settings(max_examples=times(40, 100))
 @given(FILTERS, FILTERS, METADATA)
 def test_conditions_join_as_and_does(
     one: dict[str, Any], other: dict[str, Any], metadata: dict[str, Any]
@@ -150,7 +151,7 @@ def test_conditions_join_as_and_does(
     assert joined.matches(metadata) is parse_filter({"$and": [one, other]}).matches(metadata)
 
 
-@settings(max_examples=100)
+@settings(max_examples=times(40, 100))
 @given(FILTERS, METADATA)
 def test_equalities_are_necessary(filter: dict[str, Any], metadata: dict[str, Any]) -> None:
     """An engine may look them up: whatever passes has each of them, as the value or in a list."""
@@ -161,7 +162,7 @@ def test_equalities_are_necessary(filter: dict[str, Any], metadata: dict[str, An
             assert any(same(member, value) for member in (stored if isinstance(stored, list) else [stored]))
 
 
-@settings(max_examples=200)
+@settings(max_examples=times(70, 200))
 @given(FIELDS, VALUES | OPERATIONS)
 def test_a_field_is_needed_where_nothing_passes_without_it(name: str, wanted: Any) -> None:
     """Under a negation it is the other way round."""

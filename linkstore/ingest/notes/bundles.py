@@ -17,8 +17,8 @@ from itertools import dropwhile, takewhile
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import unquote
 
+from linkstore.core.hits import SUPERSEDED_BY
 from linkstore.core.links import LINKS_KEY, Link, parse_links
-from linkstore.core.succession import SUPERSEDED_BY
 from linkstore.core.urls import Site, normalize_url
 from linkstore.errors import LinkStoreError
 from linkstore.extract.blocks import fold_whitespace

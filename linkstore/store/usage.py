@@ -1,20 +1,35 @@
-"""When the documents of a store were last accessed."""
+"""What a store keeps of its use: when documents were last accessed, and the questions that found nothing.
+
+The tools of an agent record such questions, for ``linkstore doctor``; other searches write nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
+
+import orjson
 
 from linkstore.core.arguments import omit_none, require
 from linkstore.core.calls import Operation, arun, call_engine, run
 from linkstore.core.documents import keep_storable
 from linkstore.engines.bookkeeping import Backend
-from linkstore.errors import DocumentError
+from linkstore.errors import DocumentError, LinkStoreError
 
 _CLOCK_TOLERANCE: Final = timedelta(minutes=1)
 """How far the clock of whoever says when an access was may be ahead of this machine's."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+UNANSWERED_NOTE: Final = "unanswered questions"
+"""The note that holds them."""
+MAX_KEPT: Final = 200
+"""How many different questions are kept, those asked last."""
+MAX_LENGTH: Final = 300
+"""How many characters of a question are kept."""
+_MAX_TRIES: Final = 3
+_LOG: Final = logging.getLogger("linkstore")
 
 
 class StoreAccesses:
@@ -94,3 +109,48 @@ def make_access_times(ids: Sequence[str], at: datetime | None) -> dict[str, int]
             " access stays, so this one would hide those to come"
         )
     return dict.fromkeys(keep_storable("ids", ids), micros)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnansweredQuestion:
+    """A question that found nothing.
+
+    Args:
+        question: Its first characters.
+        count: How often it was asked.
+        last: When it was asked last, in UTC.
+    """
+
+    question: str
+    count: int
+    last: datetime
+
+
+def read_unanswered(backend: Backend) -> Operation[list[UnansweredQuestion]]:
+    """Return the questions that are kept, the most frequent first, then the latest."""
+    text = yield from call_engine(backend, backend.note(UNANSWERED_NOTE))
+    rows = orjson.loads(text) if text else {}
+    questions = [
+        UnansweredQuestion(question=question, count=count, last=datetime.fromisoformat(last))
+        for question, (count, last) in rows.items()
+    ]
+    return sorted(questions, key=lambda question: (question.count, question.last), reverse=True)
+
+
+def record_unanswered(backend: Backend, questions: Iterable[str]) -> Operation[None]:
+    """Count questions that found nothing. An unwritable store stays as it is."""
+    asked = [" ".join(question.split())[:MAX_LENGTH] for question in questions]
+    if not (asked := [question for question in asked if question]):
+        return
+
+    def count(text: str | None) -> str:
+        rows: dict[str, tuple[int, str]] = orjson.loads(text) if text else {}
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        for question in asked:
+            rows[question] = rows.pop(question, (0, ""))[0] + 1, now
+        return orjson.dumps(dict(list(rows.items())[-MAX_KEPT:])).decode()
+
+    try:
+        yield from call_engine(backend, backend.change_note(UNANSWERED_NOTE, count, _MAX_TRIES))
+    except LinkStoreError as error:
+        _LOG.debug("a question without an answer is not kept: %s", error)
