@@ -732,7 +732,7 @@ def test_the_start_draws_no_map_once_it_is_left(tab, address):
     page.wait_for_selector(".atlas .graph-canvas canvas")
     of_a_map = page.evaluate("contexts")
     held = []
-    page.route("**/api/corpus", lambda route: held.append(route))  # noqa: PLW0108 (takes no built-in)
+    page.route("**/api/corpus", lambda route: held.append(route))
     for view in ("#/ask", "#/corpus"):
         with page.expect_request("**/api/corpus"):
             page.evaluate("view => location.hash = view", view)
