@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Literal, Protocol, runtime_checkable
 
+from linkstore.core.arguments import require
 from linkstore.core.links import Link, merge_links
 from linkstore.core.urls import (
     DEFAULT_POLICY,
@@ -28,7 +29,7 @@ from linkstore.extract.html import (
     find_page_links,
     parse_html,
 )
-from linkstore.extract.protocol import Chunk
+from linkstore.extract.protocol import FOR_DOCUMENTS, Chunk
 
 _DEFAULT_SITE = Site()
 _BETWEEN_LABELS = "; "
@@ -62,6 +63,7 @@ class HtmlInput:
     base_url: str
 
 
+@runtime_checkable
 class HtmlInputLike(Protocol):
     """The interface of langchain-community's ``HtmlInput``, accepted as well."""
 
@@ -117,8 +119,10 @@ class HtmlLinkExtractor:
         """Return the incoming links of the page, then its outgoing ones in order, none to the page itself.
 
         Raises:
+            ArgumentError: If this is no page, such as a document of LangChain.
             ExtractionError: If the page's URL is not absolute, or its content is not HTML.
         """
+        require(HtmlInputLike, f"an HtmlInput(html, url){FOR_DOCUMENTS}", source=source)
         url = source.base_url
         own_url = normalize_url(url, policy=self._policy)
         if own_url is None:
@@ -200,7 +204,12 @@ class HyperlinkExtractor:
         self._kind = kind
 
     def extract(self, source: Chunk) -> tuple[Link, ...]:
-        """Return the chunk's incoming links, then its outgoing ones in order."""
+        """Return the chunk's incoming links, then its outgoing ones in order.
+
+        Raises:
+            ArgumentError: If this is no chunk, such as a document of LangChain.
+        """
+        require(Chunk, f"a Chunk{FOR_DOCUMENTS}", source=source)
         return merge_links((*self._yield_incoming(source), *self._yield_outgoing(source)))
 
     def _yield_incoming(self, chunk: Chunk) -> Iterator[Link]:

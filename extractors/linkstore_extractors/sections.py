@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
+from linkstore.core.arguments import require
 from linkstore.core.links import Link
 from linkstore.core.text import STOP_WORDS, tokenize
 from linkstore.core.urls import Site, add_fragment, quote_fragment
 from linkstore.errors import ExtractionError
-from linkstore.extract.protocol import Chunk
+from linkstore.extract.protocol import FOR_DOCUMENTS, Chunk
 
 _DEFAULT_SITE = Site()
 _NAMING_WORDS: Final = 2
@@ -47,8 +48,10 @@ class SectionExtractor:
         """Return the chunk's own names, then parent, next and previous, as far as there are.
 
         Raises:
+            ArgumentError: If this is no chunk, such as a document of LangChain.
             ExtractionError: If the page's URL cannot be one.
         """
+        require(Chunk, f"a Chunk{FOR_DOCUMENTS}", source=source)
         page = _get_page_tag(self._site, source.page.url)
         if page is None:
             raise ExtractionError(f"the page's URL {source.page.url!r} is neither a path nor an absolute URL")

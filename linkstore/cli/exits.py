@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, Final, NoReturn, TextIO
 
 from linkstore import errors
@@ -50,20 +51,17 @@ _GONE: Final = getattr(select, "POLLERR", 0) | getattr(select, "POLLHUP", 0)
 _ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
+_ENDED_BY: Final[ContextVar[int]] = ContextVar("ended_by", default=0)
+"""The signal that ends the process: native code that it interrupts, as what watches a folder, raises a plain
+KeyboardInterrupt in place of :class:`Terminated`."""
+
+
 class UsageError(errors.LinkStoreError, ValueError):
     """The command line was used in a wrong way."""
 
 
 class Terminated(KeyboardInterrupt):
-    """The process is to end: it was sent SIGTERM, or SIGHUP, as by a terminal that was closed.
-
-    Args:
-        number: Of the signal.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+    """The process is to end: it was sent SIGTERM, or SIGHUP, as by a terminal that was closed, by number."""
 
 
 _CODES: Final[Mapping[int, tuple[type[errors.LinkStoreError], ...]]] = {
@@ -82,7 +80,8 @@ _CODES: Final[Mapping[int, tuple[type[errors.LinkStoreError], ...]]] = {
 def get_exit_code(error: BaseException) -> int:
     """Return the exit code that an error or interrupt ends the command with."""
     if isinstance(error, KeyboardInterrupt):
-        return _SIGNALLED + error.number if isinstance(error, Terminated) else INTERRUPTED
+        number = error.args[0] if isinstance(error, Terminated) else _ENDED_BY.get()
+        return _SIGNALLED + number if number else INTERRUPTED
     return next((code for code, kinds in _CODES.items() if isinstance(error, kinds)), OTHER)
 
 
@@ -90,6 +89,7 @@ def _terminate(number: int, _: object) -> NoReturn:
     # A second SIGTERM ends the process at once. A terminal that is closed may send several SIGHUPs in a row.
     signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
     _drop_unread()  # otherwise the last message would fail
+    _ENDED_BY.set(number)
     raise Terminated(number)
 
 
@@ -118,6 +118,7 @@ def raise_signals() -> Iterator[None]:
 
     A handler of the program around stays, and a signal that is ignored, as under nohup, stays ignored.
     """
+    _ENDED_BY.set(0)
     numbers = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
     with _handle_signals(dict.fromkeys(numbers, _terminate)):
         yield

@@ -115,11 +115,8 @@ def _look_up_documents(store: CoreStore, name: str) -> list[Document]:
 def _find_pages_ending(store: CoreStore, name: str) -> list[str]:
     """Return the pages whose URL ends with whole parts of a path, with or without its suffix."""
     wanted = _fold_url(name).strip("/")
-    return (
-        sorted(page for page in store.pages.digests() if _has_ending(_fold_url(page), wanted))
-        if wanted
-        else []
-    )
+    pages = store.pages.digests() if wanted else ()
+    return sorted(page for page in pages if _has_ending(_fold_url(page), wanted))
 
 
 def _has_ending(page: str, wanted: str) -> bool:
@@ -153,9 +150,8 @@ def _find_led_to(store: CoreStore, url: str) -> list[Document]:
 def _find_by_field(store: CoreStore, field: str, values: list[str]) -> list[Document]:
     from linkstore.strategies.first_stage import Similarity
 
-    return _sort_by_id(
-        store.search(field, strategy=Similarity(k=MAX_LOOKED_UP), filter={field: {"$in": values}})
-    )
+    wanted = {field: {"$in": values}}
+    return _sort_by_id(store.search(field, strategy=Similarity(k=MAX_LOOKED_UP), filter=wanted))
 
 
 def _sort_by_id(hits: Hits) -> list[Document]:
@@ -168,9 +164,8 @@ def show_broken(store: CoreStore, *, json: bool) -> None:
     from linkstore.ingest.source import count_dangling
 
     survey = store.survey()
-    missing = frozenset(
-        tag for kind, tag, _ in survey.dangling if kind == _BROKEN_KIND and is_internal_tag(tag)
-    )
+    tags = (tag for kind, tag, _ in survey.dangling if kind == _BROKEN_KIND)
+    missing = frozenset(filter(is_internal_tag, tags))
     external = count_dangling(survey).external
     broken = _find_broken(store, missing) if missing else iter(())
     if json:
@@ -315,9 +310,8 @@ def _dismiss(store: CoreStore, k: int, numbers: Sequence[str]) -> None:
     if chosen:
         store.links.dismiss(chosen)
     for suggestion in chosen:
-        inform(
-            f"dismissed: {make_readable(suggestion.source_page)} → {make_readable(suggestion.target_page)}"
-        )
+        pages = map(make_readable, (suggestion.source_page, suggestion.target_page))
+        inform(f"dismissed: {' → '.join(pages)}")
 
 
 def _suggest(store: CoreStore, k: int, *, apply: bool, json: bool) -> None:
@@ -330,11 +324,8 @@ def _suggest(store: CoreStore, k: int, *, apply: bool, json: bool) -> None:
         for number, suggestion in enumerate(suggestions, start=1):
             source, target = make_readable(suggestion.source_page), make_readable(suggestion.target_page)
             show(f"{number:3}. {source} → {target}  score {suggestion.score:.3f}", "bold cyan")
-            why = (
-                f"names it “{suggestion.phrase}”"
-                if suggestion.reason == "named"
-                else f"similarity {suggestion.similarity:.2f}"
-            )
+            near = f"similarity {suggestion.similarity:.2f}"
+            why = f"names it “{suggestion.phrase}”" if suggestion.reason == "named" else near
             show(f"     {why}: {suggestion.passage}")
     if not suggestions:
         inform("no link seems to be missing: no page names another without a link, and none are near")

@@ -219,9 +219,8 @@ def show_pages(hits: Hits, query: str) -> None:
         _show_indented(url.partition("#")[0] or url if url else page.page, "green")
         for place, hit in enumerate(page.hits[:MAX_SHOWN_SECTIONS]):
             _, _, fragment = (get_url(hit.document) or "").partition("#")
-            section = "  ".join(
-                part for part in (_get_section(hit.document), fragment and f"#{fragment}") if part
-            )
+            parts = (_get_section(hit.document), fragment and f"#{fragment}")
+            section = "  ".join(filter(None, parts))
             score = _format_score(hit, with_score=place > 0)  # that of the first is the page's
             _show_heading("- ", section or "beginning", "cyan", score, _INDENT)
             _show_passage(hit, query, _INDENT + 2)

@@ -143,13 +143,13 @@ def recognize_kind(place: str, named: str | None = None) -> SourceKind:
             f"--as {named}: unknown kind; known: {', '.join(kind.name for kind in SOURCE_KINDS)}"
         )
     if kind is None:
-        if Path(place).is_file():
-            from linkstore.ingest.suffixes import suggest_source
+        from linkstore.ingest.suffixes import SITE_SUFFIXES, get_suffix, suggest_source
 
-            if instead := suggest_source(place):
-                raise UsageError(f"{place}: {instead}")
+        if Path(place).is_file() and (instead := suggest_source(place)):
+            raise UsageError(f"{place}: {instead}")
         is_there = Path(place).exists()
-        if not is_there and (host := _HOST.fullmatch(place)):
+        is_named_as_page = get_suffix(place) in SITE_SUFFIXES  # .md is a domain, too
+        if not is_there and not is_named_as_page and (host := _HOST.fullmatch(place)):
             local = " --allow-private" if host[1] in {"localhost", "127.0.0.1"} else ""
             scheme = "http" if local else "https"
             raise UsageError(f"{place} does not exist; for the website, give {scheme}://{place}{local}")

@@ -69,9 +69,8 @@ def open_core_store(
         from linkstore.embeddings.names import get_encoder
         from linkstore.store.core import CoreStore
     with open_backend(place, create=create) as backend:
-        yield CoreStore(
-            backend, _choose_embedding(backend, place, embedding, get_encoder if by_words else None)
-        )
+        chosen = _choose_embedding(backend, place, embedding, get_encoder if by_words else None)
+        yield CoreStore(backend, chosen)
 
 
 @contextmanager

@@ -81,6 +81,7 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
     read = yield from call_plan(backend, read_documents(shown))
     documents = {document.id: document for document in read}
     fields, dates = choose_fields([document.metadata for document in read])
+    wanted = {*fields, *dates}
     chosen = chosen[[graph.first[at] in documents for at in chosen.tolist()]]  # the store may have changed
     nodes = [
         {
@@ -90,11 +91,7 @@ def read_corpus(backend: Backend, most: int = DRAWN_PAGES) -> Operation[dict[str
             "rank": float(rank[at]),
             "degree": int(degree[at]),
             "folder": get_folder(graph.names[at], start),
-            "fields": {
-                name: text
-                for name, text, _ in list_values(document.metadata)
-                if name in fields or name in dates
-            },
+            "fields": {name: text for name, text, _ in list_values(document.metadata) if name in wanted},
         }
         for at in chosen.tolist()
         for document in (documents[graph.first[at]],)

@@ -20,6 +20,8 @@ from linkstore.errors import ExtractionError
 
 ENTRY_POINT_GROUP: Final = "linkstore.extractors"
 """Packages register a factory (class or function) for each extractor under this group."""
+FOR_DOCUMENTS: Final = " (LinkStore.from_documents finds the links in LangChain's documents)"
+"""What the message says where an extractor is given something else than it reads."""
 SourceT_contra = TypeVar("SourceT_contra", contravariant=True)
 Review = Callable[[Document], bool]
 """Shown a stored document, takes it into account and says whether its links may have changed."""

@@ -183,6 +183,13 @@ def _find_suffix(ending: str) -> str:
     return get_suffix(f"x{ending}")
 
 
+@lru_cache
+def _find_kind(ending: str) -> str:
+    """Return as what a file is read by its ending, ``.html`` for all kinds of HTML."""
+    suffix = splitext(f"x{ending.lower().removesuffix(GZIP_SUFFIX)}")[1]
+    return suffix if suffix in NOT_HTML else ".html"
+
+
 def quote_path(path: str) -> str:
     """Return a path as a URL in its own letters, percent-encoding what cannot stand in one.
 
@@ -223,8 +230,8 @@ class PageFile:
     """What the file is, ``.html`` for all kinds of HTML."""
 
     def __post_init__(self) -> None:
-        suffix = splitext(self.page.lower().removesuffix(GZIP_SUFFIX))[1]
-        object.__setattr__(self, "suffix", suffix if suffix in NOT_HTML else ".html")
+        _, dot, ending = self.page.rpartition("/")[2].partition(".")
+        object.__setattr__(self, "suffix", _find_kind(f"{dot}{ending}"))
 
     @property
     def name(self) -> str:

@@ -74,6 +74,9 @@ class Outline(NamedTuple):
         return FrontMatter(fields=self.fields, linked=tuple(self.linked))
 
 
+_UNKNOWN: Final = Outline()
+
+
 class Outlines:
     """The outlines of the files of a source, by URL. Files that cannot be read have none.
 
@@ -110,7 +113,7 @@ class Outlines:
 
     def get(self, file: PageFile) -> Outline:
         """Return the outline of a file, an empty one if it cannot be read."""
-        return self._outlines.get(file.url, Outline())
+        return self._outlines.get(file.url, _UNKNOWN)
 
     def write(self, file: PageFile, around: str, content: bytes) -> str:
         """Return the outline of a file as the store keeps it, empty if the file is to be read next time.

@@ -59,25 +59,27 @@ class SiteNames:
     """
 
     def __init__(self) -> None:
-        self._parts: dict[str, Counter[str]] = {}
+        self._parts: dict[str, dict[str, int]] = {}
         """Folder → how many of its pages have a part of a title, in lower case; empty: how many there are."""
 
     def learn(self, url: str, titles: Iterable[str]) -> None:
         """Count the titles of one more page."""
         parts = {"", *(part for title in titles for part in _SITE.split(title.casefold())[::2])}
         for folder in _list_folders(url.rpartition("/")[0]):
-            count = self._parts.get(folder) or self._parts.setdefault(folder, Counter())
+            count = self._parts.setdefault(folder, {})
             for part in parts:
-                count[part] += 1
+                count[part] = count.get(part, 0) + 1
             if len(count) > _MOST_PARTS:
-                self._parts[folder] = Counter({part: pages for part, pages in count.items() if pages > 1})
+                self._parts[folder] = {part: pages for part, pages in count.items() if pages > 1}
 
     def has(self, part: str, url: str) -> bool:
         """Say whether a part of the title of a page names a folder that it lies in."""
         part = part.casefold()
         counts = map(self._parts.get, _list_folders(url.rpartition("/")[0]))
         return bool(part) and any(
-            count[part] > max(_FEW_PAGES, count[""] / 2) for count in counts if count is not None
+            count.get(part, 0) > max(_FEW_PAGES, count.get("", 0) / 2)
+            for count in counts
+            if count is not None
         )
 
     def remove(self, title: str, url: str) -> str:

@@ -784,7 +784,13 @@ def test_suggest_lists_links_that_may_be_missing_and_writes_them(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
-def test_index_watch_follows_the_files_until_ctrl_c(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, exits.INTERRUPTED), (signal.SIGTERM, exits.TERMINATED)],
+    ids=["ctrl-c", "term"],
+)
+def test_index_watch_follows_the_files_until_ctrl_c(tmp_path, number, code):
+    """What watches the folder makes a KeyboardInterrupt of every signal; the exit code tells them apart."""
     site = tmp_path / "site"
     site.mkdir()
     (site / "a.md").write_text("# Alpha\n\nThe first note.")
@@ -806,9 +812,9 @@ def test_index_watch_follows_the_files_until_ctrl_c(tmp_path):
     assert "1 page: 1 added, 0 updated, 0 removed" in process.stderr.readline()
     (site / "b.md").write_text("# Beta\n\nThe second note.")
     assert "2 pages: 1 added, 0 updated, 0 removed" in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, rest = process.communicate(timeout=60)
-    assert process.returncode == exits.INTERRUPTED
+    assert process.returncode == code
     assert "the store has 2 pages" in rest
     assert "Traceback" not in rest
     with LinkStore.open(tmp_path / "kb") as store:

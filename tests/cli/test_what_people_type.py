@@ -28,7 +28,7 @@ WITHOUT_A_STORE = {
     "install claude": "linkstore: there is no command 'install'; did you mean: linkstore mcp --install claude",
     "nowhere": "linkstore: there is no command and no file or folder 'nowhere'; linkstore --help lists the commands",
     "./nowhere": "linkstore: ./nowhere does not exist; give a URL, or a folder or file of pages",
-    "nowhere.md": "linkstore: nowhere.md does not exist; for the website, give https://nowhere.md",
+    "nowhere.md": "linkstore: nowhere.md does not exist; give a URL, or a folder or file of pages",
     "index": "Error: Missing argument 'SOURCE'.",
     "index nowhere": "linkstore: nowhere does not exist; give a URL, or a folder or file of pages",
     "index empty": "linkstore: nothing was indexed from ",

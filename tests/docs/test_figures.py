@@ -272,7 +272,6 @@ NOT_MEASURED = {
     "docs/reference/evaluation.md": {"95 %", "10,000 times"},
     "docs/how-to/profile.md": {"95 %"},
     "docs/how-to/use-a-local-model.md": {"1.1 GB"},  # of the model
-    "docs/how-to/watch-a-store.md": {"1 ms", "10 s"},
     "docs/how-to/serve-over-mcp.md": {"1 MiB", "10 s"},
     "docs/how-to/operate-cassandra.md": {"1 GiB", "8 GiB"},  # of memory that was given
     "docs/reference/cassandra.md": {"10 s", "30 s", "15 MiB", "2 s", "1 %"},

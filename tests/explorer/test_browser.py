@@ -712,3 +712,31 @@ def test_a_person_goes_through_all_views(tab, tmp_path, corpus):
             page.tab.go_back()
             page.tab.wait_for_selector(".text")
             page.check()
+
+
+def test_the_start_draws_no_map_once_it_is_left(tab, address):
+    """Of two views that wait for the graph of the store, only the one that is shown draws it."""
+    page = tab(address).tab
+    page.wait_for_selector(".graph-canvas canvas")
+    page.evaluate(
+        """() => {
+            const getContext = HTMLCanvasElement.prototype.getContext;
+            window.contexts = 0;
+            HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+                window.contexts += kind.startsWith("webgl");
+                return getContext.call(this, kind, ...rest);
+            };
+        }"""
+    )
+    page.evaluate("location.hash = '#/corpus'")
+    page.wait_for_selector(".atlas .graph-canvas canvas")
+    of_a_map = page.evaluate("contexts")
+    held = []
+    page.route("**/api/corpus", lambda route: held.append(route))
+    for view in ("#/ask", "#/corpus"):
+        with page.expect_request("**/api/corpus"):
+            page.evaluate("view => location.hash = view", view)
+    for route in held:
+        route.continue_()
+    page.wait_for_selector(".atlas .graph-canvas canvas")
+    assert page.evaluate("contexts") == 2 * of_a_map

@@ -6,8 +6,9 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 
 import pytest
 from internals import ENTRY_POINT_GROUP, Link
+from langchain_core.documents import Document
 
-from linkstore.errors import ExtractionError
+from linkstore.errors import ArgumentError, ExtractionError
 from linkstore.extract import CorpusExtractor, LinkExtractor, extractor_names, load_extractor
 
 
@@ -81,3 +82,11 @@ def test_the_extractors_that_need_no_extra_load_by_name(name: str) -> None:
     if isinstance(extractor, CorpusExtractor):
         extractor.observe(["Other words."])
     assert extractor.extract("Plain words.") == ()
+
+
+@pytest.mark.parametrize("name", ["html", "hyperlink", "section"])
+def test_an_extractor_of_pages_says_what_it_takes(name):
+    """LangChain's documents have no place on a page."""
+    document = Document(page_content='<a href="/b">b</a>', metadata={"source": "https://host/a"})
+    with pytest.raises(ArgumentError, match=r"source must be .*LinkStore\.from_documents"):
+        load_extractor(name).extract(document)

@@ -286,9 +286,11 @@ class FolderPages:
 
     def _find_chrome(self, file: PageFile) -> Chrome | None:
         """Return the chrome of a page's part of the site, or None for the page that keeps it."""
+        if file.suffix != ".html":
+            return None
         part = _get_part(file)
         part = part if part in self._chromes else ""
-        return self._chromes[part] if file.suffix == ".html" and file.url != self._homes[part] else None
+        return self._chromes[part] if file.url != self._homes[part] else None
 
     def _also_without_suffix(self, file: PageFile) -> PageFile:
         name, dot, _ = file.url.rpartition(".")

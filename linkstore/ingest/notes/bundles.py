@@ -159,17 +159,15 @@ class Bundles:
     def __init__(self, files: Iterable[PageFile], outlines: Outlines) -> None:
         markdown = {file.page: outlines.get(file) for file in files if file.suffix in MARKDOWN_SUFFIXES}
         self.pages: Final = frozenset(markdown)
-        fronts = {
-            page: outline.front if outline.typed else NO_FRONT_MATTER for page, outline in markdown.items()
-        }
+        fronts = {page: outline.front for page, outline in markdown.items() if outline.typed}
         declared = {
             posixpath.dirname(page)
             for page, front in fronts.items()
             if posixpath.basename(page) == INDEX_FILE and "okf_version" in front.fields
         }
-        folders = set(map(posixpath.dirname, fronts))
+        folders = set(map(posixpath.dirname, markdown if fronts else ()))
         above = {folder: _find_root(folder, self.pages, declared) for folder in folders}
-        roots = {page: above[posixpath.dirname(page)] for page in fronts}
+        roots = {page: above[posixpath.dirname(page)] for page in markdown if above}
         bundles = declared | {roots[page] for page, front in fronts.items() if has_own_fields(front.fields)}
         self._roots: Final = {page: root for page, root in roots.items() if root in bundles}
         self._targets: Final = {page: markdown[page].targets for page in self._roots}
@@ -177,7 +175,7 @@ class Bundles:
         self.concepts: Final = {
             page: Concept(page=page, front=front)
             for page in inside
-            if has_type((front := fronts[page]).fields)
+            if has_type((front := fronts.get(page, NO_FRONT_MATTER)).fields)
         }
         self.untyped: Final = frozenset(page for page in inside if page not in self.concepts)
         self.successors: Final = self._find_successors()
@@ -239,6 +237,8 @@ class Bundles:
 
     def describe(self, page: str) -> str:
         """Return a text that changes whenever a page would be read otherwise, though its file is the same."""
+        if page not in self._roots and page not in self._named_by:
+            return "False[][]"  # which the rest comes to
         written = set(self._targets.get(page, ()))
         concept = self.concepts.get(page)
         state = str(page in self.untyped)

@@ -24,6 +24,7 @@ export async function showStart(host: HTMLElement, source: Source, store: StoreD
     replace(map, message("Drawing the map\u2026"));
     try {
       const corpus = await source.corpus();
+      if (!host.isConnected) return; // the start was left meanwhile
       if (!corpus.nodes.length) return replace(map, message("The store is empty: index a source first."));
       const communities = nameCommunities(corpus);
       replace(questions, ...makeQuestions(corpus, communities).map((question) =>

@@ -204,7 +204,7 @@ export class GraphView {
       this.select(null);
     });
     this.renderer.on("afterRender", () => this.writeLabels());
-    this.renderer.refresh();
+    this.renderer.scheduleRender();
     return true;
   }
 
