@@ -831,6 +831,8 @@ def test_answers_that_come_after_the_loop_is_closed_harm_nobody():
         {"schema_timeout": float("nan")},
         {"timeout": float("inf")},
         {"settle": float("inf")},
+        {"shards": 2.0},
+        {"shards": True},
         {"scan_limit": 2.5},
         {"ttl": True},
         {"lexical": 1},

@@ -209,3 +209,12 @@ def test_repair_restores_a_lost_table_of_what_was_split(
         backend.run(backend.repair())
         backend.run(backend.repair())
         assert_holds(opened(settle=0.001), everything)
+
+
+def test_words_go_to_as_many_partitions_as_the_store_was_created_with(
+    opened, cassandra_session, keyspace
+) -> None:
+    put(opened(shards=5), *list_names(5), text=" ".join(f"word{n}" for n in range(100)))
+    rows = cassandra_session.execute(f'SELECT DISTINCT shard, bucket FROM "{keyspace}".t_words')
+    assert {row.shard for row in rows} == set(range(5))
+    assert find_words(opened(), "word7") == set(list_names(5))

@@ -44,8 +44,8 @@ BATCH_PARTITIONS: Final = 9
 """Maximum number of partitions in a batch. The server warns about more than 10."""
 PARTITION_BATCH_BYTES: Final = 1 << 19
 """The most bytes in a batch of one partition, which is a single write for the server."""
-SHARDS: Final = 1024
-"""Number of partitions of all words, but for those of words that were split."""
+SHARDS: Final = 256
+"""Number of partitions of all words, but for those of words that were split, where a store sets no other."""
 GROUP_BUCKETS: Final = 64
 """Number of further partitions of a side of a link group that was split, by the hash of ids."""
 WORD_BUCKETS: Final = 32

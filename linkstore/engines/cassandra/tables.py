@@ -82,8 +82,6 @@ _STORE_SETTINGS: Final = [
     _CLAIM_SETTING,
 ]
 """The settings about the store itself; the others are notes, of which there may be thousands."""
-_FIRST_SHARDS: Final = 256
-"""The shards of a store that does not record their number, as the first ones did not."""
 MAX_CHECKED_NODES: Final = 8
 """As many nodes are asked something on their own."""
 
@@ -252,7 +250,7 @@ def set_up_tables(
             )
         yield from _run_schema_statements(cql.create_small_tables(expiring=settings.ttl is not None))
         values = {
-            "shards": str(SHARDS),
+            "shards": str(settings.shards or SHARDS),
             "words": "none" if settings.lexical is False else "built",
             "ttl": "none" if settings.ttl is None else str(settings.ttl),
             "version": str(SCHEMA_VERSION),
@@ -271,12 +269,14 @@ def set_up_tables(
 
 def _check_fixed_settings(tables: Tables, recorded: StoreSettings, settings: CassandraSettings) -> None:
     """Refuse settings that are fixed when a store is created, if they differ from the store's."""
-    if settings.lexical not in (None, recorded.lexical):
-        raise BackendError(
-            f"the store {tables.name!r} in the keyspace {tables.keyspace!r} was created with"
-            f" lexical={recorded.lexical!r}, and CassandraSettings has lexical={settings.lexical!r}. This is"
-            " fixed when a store is created: leave it out, or take another name for a new store"
-        )
+    for name in ("shards", "lexical"):
+        setting, fixed = getattr(settings, name), getattr(recorded, name)
+        if setting is not None and setting != fixed:
+            raise BackendError(
+                f"the store {tables.name!r} in the keyspace {tables.keyspace!r} was created with"
+                f" {name}={fixed!r}, and CassandraSettings has {name}={setting!r}. This is fixed when a store"
+                " is created: leave it out, or take another name for a new store"
+            )
 
 
 def read_settings() -> EngineOperation[StoreSettings]:
@@ -301,7 +301,7 @@ def read_settings() -> EngineOperation[StoreSettings]:
     return StoreSettings(
         version=version,
         manifest=Manifest(embedding=settings.get("embedding"), dimension=dimension),
-        shards=shards or _FIRST_SHARDS,
+        shards=shards or SHARDS,
         lexical=settings.get("words") == "built",
         expiring=settings.get("ttl", "none") != "none",
     )
