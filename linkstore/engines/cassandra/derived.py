@@ -177,11 +177,8 @@ class DerivedRows:
                     now, before = change.now[number], change.before[number]
                     if now is before and not self.splits:
                         continue
-                    differing += (
-                        (self.place(key), state)
-                        for key, state in now.items()
-                        if before.get(key, state) != state
-                    )
+                    other = (key for key, state in now.items() if before.get(key, state) != state)
+                    differing += ((self.place(key), now[key]) for key in other)
                     for key in before:  # the row may be in either place
                         place = self.place(key)
                         if place != key or key not in now:
@@ -194,15 +191,16 @@ class DerivedRows:
 
     def place(self, key: RowKey) -> RowKey:
         """Return the key by which a row of the first bucket is written: in another one if that was split."""
-        if not self.splits or (name := get_split_name(key)) not in self.splits:
+        if not self.splits or (name := name_split(key)) not in self.splits:
             return key
         if isinstance(key[0], int):
             return (key[0], find_range(key[3]), *key[2:])
-        return (*name, find_bucket(key[-1]), key[-1])
+        return (*name, 1 + hash_id(key[-1]) % GROUP_BUCKETS, key[-1])
 
     def find_first(self, key: RowKey) -> RowKey:
         """Return the key that a row of what was split has in the first bucket."""
-        if not self.splits or (name := get_split_name(key)) not in self.splits:
+        name = name_split(key)
+        if name not in self.splits:
             return key
         return (key[0], 0, *key[2:]) if isinstance(key[0], int) else (*name, 0, key[-1])
 
@@ -300,8 +298,8 @@ def _has_same_words(version: DocumentVersion, rows: RowSet) -> bool:
     return len(rows) > 1 and bool(rows[1]) and get_words(rows[1])[1] == compute_stamp(version)
 
 
-def get_split_name(key: RowKey) -> SplitName:
-    """Return the link group and side, or the word and shard, that a row belongs to."""
+def name_split(key: RowKey) -> SplitName:
+    """Name what a row belongs to that may be split: a link group and side, or a shard and word."""
     return (key[0], key[2]) if isinstance(key[0], int) else key[:3]
 
 
@@ -356,11 +354,6 @@ def compute_shard(word: str, shards: int) -> int:
 def list_shards(word: str, shards: int) -> Sequence[int]:
     """Return the shards with the documents of a word."""
     return range(EVERY_DOCUMENT_SHARDS) if word == EVERY_DOCUMENT else (compute_shard(word, shards),)
-
-
-def find_bucket(id: str) -> int:
-    """Return the bucket of a document within a side of a link group that was split."""
-    return 1 + hash_id(id) % GROUP_BUCKETS
 
 
 def find_range(hashed: bytes) -> int:

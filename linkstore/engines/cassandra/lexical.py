@@ -247,13 +247,8 @@ class WordRows:
     def follow_splits(self) -> None:
         """Read the further partitions too where a partition has the mark of a split."""
         begun = {part.shard for part in self.parts if part.bucket}
-        self.parts.extend(
-            [
-                PostingReading(self.word, part.shard, part.wanted, part.most, bucket=1)
-                for part in self.parts
-                if part.is_split and part.shard not in begun
-            ]
-        )
+        for part in [part for part in self.parts if part.is_split and part.shard not in begun]:
+            self.parts.append(PostingReading(self.word, part.shard, part.wanted, part.most, bucket=1))
 
     def count_documents(self, share: float = 1.0) -> int:
         """Return the number of documents with the word, see :meth:`PostingReading.count`."""
@@ -313,8 +308,8 @@ class WordSearch:
             return WordLookup(taken=(), left=(), totals=CorpusTotals())
         word_rows = {word: self._begin(word, FIRST_POSTINGS) for word in asked}
         totals = self._corpus.get_totals(scope.condition)
-        each, most = COUNT_SAMPLE_SIZE // EVERY_DOCUMENT_SHARDS, MAX_COUNTED // EVERY_DOCUMENT_SHARDS
-        counting = [] if totals else [self._begin(EVERY_DOCUMENT, each, most)]
+        counts = COUNT_SAMPLE_SIZE // EVERY_DOCUMENT_SHARDS, MAX_COUNTED // EVERY_DOCUMENT_SHARDS
+        counting = [] if totals else [self._begin(EVERY_DOCUMENT, *counts)]
         yield from self._read([*word_rows.values(), *counting], scope)
         if totals is None:
             totals = count_documents(counting[0].parts)

@@ -29,27 +29,9 @@ import orjson
 from linkstore.core.plans import EngineOperation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.derived import (
-    HASH_BYTES,
-    LIST,
-    LIST_SHARDS,
-    DerivedRows,
-    RowSet,
-    SplitName,
-    get_split_name,
-    hash_id,
-)
+from linkstore.engines.cassandra.derived import LIST, LIST_SHARDS, DerivedRows, RowSet, hash_id, name_split
 from linkstore.engines.cassandra.reading import RowFetcher
-from linkstore.engines.cassandra.statements import (
-    MEMBER_ROWS,
-    WORD_ROWS,
-    Requests,
-    Row,
-    Statement,
-    ask,
-    run_writes,
-    send,
-)
+from linkstore.engines.cassandra.statements import Requests, Row, Statement, ask, run_writes, send
 
 LISTED_DOCUMENTS: Final = 1_000
 """Up to so many documents are compared."""
@@ -72,7 +54,7 @@ _MARK_HASH: Final = b"\0"
 
 def mark_list(at: int) -> EngineOperation[None]:
     """Mark the list as complete, with a timestamp."""
-    text = cql.write_rows(MEMBER_ROWS, 1, replace=False)
+    text = cql.write_rows(cql.MEMBER_ROWS, 1, replace=False)
     mark = Statement(cql=text, values=(at, 0, {_MARK}, *LIST, 0, ""), level="write")
     yield from run_writes("mark the list of documents", [mark])
 
@@ -99,20 +81,20 @@ def read_list(fetcher: RowFetcher) -> EngineOperation[list[tuple[str, bytes]] | 
     return listed if is_marked and not is_cut and len(listed) <= LISTED_DOCUMENTS else None
 
 
-def read_splits() -> EngineOperation[frozenset[SplitName]]:
+def read_splits() -> EngineOperation[frozenset[Row]]:
     """Return what was split."""
     rows = yield from ask("read what was split", cql.READ_LIST, *SPLITS, [0], _MAX_SPLITS)
     return frozenset(tuple(orjson.loads(name)) for _, name, _ in rows)
 
 
-def mark_splits(derived: DerivedRows, splits: Collection[SplitName], at: int) -> EngineOperation[None]:
+def mark_splits(derived: DerivedRows, splits: Collection[Row], at: int) -> EngineOperation[None]:
     """Mark what is split, for readers, then list it, for writers, with a timestamp."""
     groups = [((*name, 0, ""), _MARK) for name in splits if len(name) == len(SPLITS)]
     words = [((shard, 0, word, _MARK_HASH, ""), _MARK) for shard, word, *more in splits if not more]
-    marks = chain(derived.write(MEMBER_ROWS, groups, at), derived.write(WORD_ROWS, words, at))
+    marks = chain(derived.write(cql.MEMBER_ROWS, groups, at), derived.write(cql.WORD_ROWS, words, at))
     yield from run_writes("mark what is split", marks)
     listed = [((*SPLITS, 0, orjson.dumps(name).decode()), _MARK) for name in splits]
-    yield from run_writes("list what is split", derived.write(MEMBER_ROWS, listed, at))
+    yield from run_writes("list what is split", derived.write(cql.MEMBER_ROWS, listed, at))
 
 
 def split_large(derived: DerivedRows, written: Mapping[str, RowSet], at: int) -> EngineOperation[None]:
@@ -124,25 +106,22 @@ def split_large(derived: DerivedRows, written: Mapping[str, RowSet], at: int) ->
         at: A timestamp.
     """
     asking = chain.from_iterable(of for id, of in written.items() if hash_id(id) % CHECKED == 0)
-    states = {get_split_name(key): len(state) for rows in asking for key, state in rows.items()}
+    states = {name_split(key): len(state) for rows in asking for key, state in rows.items()}
     asked = {name: states[name] for name in states.keys() - derived.splits if name != LIST}
-    answers = yield from send(
-        Requests(statements=tuple(map(_measure, asked)), what="ask for the sizes of partitions")
-    )
+    requests = Requests(statements=tuple(map(_measure, asked)), what="ask for the sizes of partitions")
+    answers = yield from send(requests)
     sizes = zip(asked.items(), answers, strict=True)
     if large := {name for (name, size), rows in sizes if _is_large(size, rows)}:
         yield from mark_splits(derived, large, at)
         derived.splits |= large
 
 
-def _measure(name: SplitName) -> Statement:
+def _measure(name: Row) -> Statement:
     """Return the statement whose answer tells whether a partition is large."""
     if len(name) == len(SPLITS):
         return Statement(cql=cql.COUNT_MEMBERS, values=name, limit=1)
-    shard, word = name
-    return Statement(
-        cql=cql.READ_POSTINGS, values=(shard, 0, word, b"", "", _POSTINGS_COUNTED), limit=_POSTINGS_COUNTED
-    )
+    values = (name[0], 0, name[1], b"", "", _POSTINGS_COUNTED)
+    return Statement(cql=cql.READ_POSTINGS, values=values, limit=_POSTINGS_COUNTED)
 
 
 def _is_large(state: int, rows: Sequence[Row]) -> bool:
@@ -150,4 +129,4 @@ def _is_large(state: int, rows: Sequence[Row]) -> bool:
     if len(rows) == 1 and len(rows[0]) == 1:
         return bool(rows[0][0] * (state + codec.ROW_BYTES) >= LARGEST_GROUP_BYTES)
     hashes = [int.from_bytes(hashed, "big") for hashed, id, _ in rows if id]
-    return len(rows) == _POSTINGS_COUNTED and hashes[-1] * MAX_POSTINGS <= len(hashes) << 8 * HASH_BYTES
+    return len(rows) == _POSTINGS_COUNTED and hashes[-1] * MAX_POSTINGS <= len(hashes) << 64

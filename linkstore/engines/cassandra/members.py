@@ -6,7 +6,6 @@ read, which tells whether they still have the link, and how similar they are.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
@@ -19,7 +18,7 @@ from linkstore.core.filters import Condition
 from linkstore.core.plans import EngineOperation, Members, ReachedMembers, Side, select_by_group
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.derived import GROUP_BUCKETS, WEIGHT_FORMAT, find_bucket
+from linkstore.engines.cassandra.derived import GROUP_BUCKETS, WEIGHT_FORMAT
 from linkstore.engines.cassandra.reading import PlanDocuments, RowFetcher, ScopeCheck, remember
 from linkstore.engines.cassandra.statements import Requests, Statement, ask, send
 
@@ -35,7 +34,7 @@ MAX_REMEMBERED_HUBS: Final = 10_000
 _FIRST_BUCKET: Final = codec.SIZE.pack(0)
 _FURTHER_BUCKETS: Final = [*range(1, GROUP_BUCKETS + 1)]
 _BUCKET_SHARE: Final = 16
-"""Of each bucket of a group that was split, this part of the limit is read first."""
+"""Of each further bucket, this part of what is read of the first one is read at once within a scope."""
 UNKNOWN_LOSS: Final = 2.0
 """The error bound of a similarity of which nothing is known."""
 
@@ -68,7 +67,8 @@ class GroupReader:
         by_group = yield from self._read_first(groups, side, limit, hubs)
         for group, members in by_group.items():
             if group not in hubs and _take_mark(members) and len(members) < limit:
-                more = yield from self._read_further(group, side, limit)
+                values = group[0], [group[1]], side, _FURTHER_BUCKETS, limit, limit
+                more = yield from ask(_READING, cql.READ_FURTHER_MEMBERS, *values, limit=limit)
                 by_group[group] = [*_join_members([*members, *more]).values()]
         for group, members in by_group.items():
             if len(members) < limit:
@@ -96,16 +96,6 @@ class GroupReader:
             for tag, of in groupby(rows, itemgetter(0)):
                 by_group[kind, tag] += of
         return by_group
-
-    def _read_further(self, group: GroupKey, side: Side, limit: int) -> EngineOperation[list[ReadMember]]:
-        """Read the further buckets of a link group that was split: all members, or at least ``limit``."""
-        kind, tag = group
-        for most in (limit // _BUCKET_SHARE + 1, limit):
-            values = kind, [tag], side, _FURTHER_BUCKETS, most
-            rows = yield from ask(_READING, cql.READ_MEMBERS, *values, limit=GROUP_BUCKETS * most)
-            if len(rows) >= limit or most not in Counter(find_bucket(id) for _, id, _ in rows).values():
-                break
-        return rows
 
     def read_within(
         self, groups: Sequence[GroupKey], side: Side, limit: int, held: ScopeCheck

@@ -73,6 +73,7 @@ class Differences:
 
     Args:
         horizon: Rows with a later timestamp may belong to a write in progress.
+        first: Returns the key of a row in the first bucket.
         strays: Rows without a document that should have them, with the last write time of each; the horizon
             for a row without a state, of which it is not known.
         missing: Rows that do not exist or lack a state, with the state to add to each.
@@ -80,25 +81,23 @@ class Differences:
     """
 
     horizon: int
+    first: Callable[[RowKey], RowKey]
     strays: dict[RowKey, int] = field(default_factory=dict)
     missing: dict[RowKey, bytes] = field(default_factory=dict)
     mixed: dict[RowKey, tuple[int, bytes]] = field(default_factory=dict)
 
-    def take(
-        self, rows: Iterable[Row], right: Rows, first: Callable[[RowKey], RowKey], *, changed: bool
-    ) -> None:
+    def take(self, rows: Iterable[Row], right: Rows, *, changed: bool) -> None:
         """Compare the rows of a document.
 
         Args:
             rows: Those that are stored, each in the first bucket or where it is placed.
             right: Those that it should have.
-            first: Returns the key of a row in the first bucket.
             changed: Whether it changed while rows were read. Then only strays are certain.
         """
         missing = dict(right)
         for *columns, packed, times in rows:
             key, states = tuple(columns), codec.unpack_set(packed)
-            state, written = missing.pop(first(key), None), max(times or (), default=0)
+            state, written = missing.pop(self.first(key), None), max(times or (), default=0)
             if state is None and written <= self.horizon:
                 self.strays[key] = written or self.horizon
             elif state is None or changed or states == [state]:
@@ -208,7 +207,7 @@ class RowInspection:
 
     def _compare_again(self, number: int, rows_of: dict[str, list[Row]]) -> EngineOperation[Differences]:
         """Read documents again, and compare their rows in a table, which were read again too."""
-        differences, first = Differences(self._horizon), self._derived.find_first
+        differences = Differences(self._horizon, self._derived.find_first)
         for ids in split_batches(rows_of, DOCUMENTS_PER_PAGE):
             there = yield from self._fetcher.versions(ids)
             for part in self._fetcher.split_texts(there.values()):
@@ -217,9 +216,9 @@ class RowInspection:
                 for version in versions:
                     changed = self._seen.get(version.id) != version.written
                     rows = filter(_is_compared, rows_of.pop(version.id))
-                    differences.take(rows, derived[version.id][number], first, changed=changed)
+                    differences.take(rows, derived[version.id][number], changed=changed)
             for id in ids:
-                differences.take(filter(_is_compared, rows_of.pop(id, ())), {}, first, changed=False)
+                differences.take(filter(_is_compared, rows_of.pop(id, ())), {}, changed=False)
         return differences
 
     def _read_texts(self, versions: Sequence[DocumentVersion]) -> EngineOperation[list[DocumentVersion]]:

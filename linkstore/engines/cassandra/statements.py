@@ -413,6 +413,8 @@ DELETE_PAGE: Final = "DELETE FROM $pages USING TIMESTAMP ? WHERE source = ? AND 
 _OF_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
 READ_MEMBERS: Final = f"SELECT tag, id, states FROM $members {_OF_GROUPS}"
 """Select members. Values: kind, tags, side, buckets, limit per partition."""
+READ_FURTHER_MEMBERS: Final = f"{READ_MEMBERS} LIMIT ?"
+"""Select members of one group. Values: those of :data:`READ_MEMBERS`, and the limit of all."""
 READ_LIST: Final = (
     "SELECT bucket, id, states FROM $members"
     " WHERE kind = ? AND tag = ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"

@@ -71,16 +71,8 @@ _CLAIM_SETTING: Final = "claim"
 """The setting with the agreed embedding: dimension and name, as JSON."""
 SCHEMA_VERSION: Final = 1
 """The layout of the tables."""
-_STORE_SETTINGS: Final = [
-    "version",
-    "embedding",
-    "dimension",
-    "buckets",
-    "shards",
-    "words",
-    "ttl",
-    _CLAIM_SETTING,
-]
+_FIXED: Final = "buckets", "shards", "words", "ttl"
+_STORE_SETTINGS: Final = ["version", "embedding", "dimension", *_FIXED, _CLAIM_SETTING]
 """The settings about the store itself; the others are notes, of which there may be thousands."""
 MAX_CHECKED_NODES: Final = 8
 """As many nodes are asked something on their own."""
@@ -283,20 +275,18 @@ def read_settings() -> EngineOperation[StoreSettings]:
     """Read the settings."""
     rows = yield from ask("read what the store records of itself", cql.READ_NAMED_SETTINGS, _STORE_SETTINGS)
     settings: dict[str, str] = dict(rows)
-    names = "version", "dimension", "shards", "buckets"
+    names = "version", "dimension", "shards"
     try:
-        version, dimension, shards, buckets = (
-            int(settings[name]) if name in settings else None for name in names
-        )
+        version, dimension, shards = (int(settings[name]) if name in settings else None for name in names)
     except (TypeError, ValueError) as error:
         raise StoreFormatError(
             f"the store's table …_settings has a setting that linkstore did not write ({error}): restore it"
             " from a backup, or take another name for the store"
         ) from error
-    if (buckets or 1) > 1:
+    if settings.get("buckets", "1") != "1":
         raise StoreFormatError(
-            f"the store was created with buckets={buckets}, which this linkstore does not read, as it splits"
-            " what becomes large: drop its tables and index its sources again"
+            "the store was created with several buckets, which this linkstore does not read: it splits what"
+            " becomes large. Drop its tables, and index its sources again"
         )
     return StoreSettings(
         version=version,
