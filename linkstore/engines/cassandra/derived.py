@@ -321,9 +321,8 @@ def derive_postings(version: DocumentVersion, shards: int) -> Rows:
     """Return the postings of a document, whose text was read."""
     id, words = version.id, extract_document_terms(version.text, version.fields, version.id)
     length, stamp = len(words), compute_stamp(version)
-    number = hash_id(id)
-    hashed = _HASH.pack(number)
-    shard = (number >> 32) % EVERY_DOCUMENT_SHARDS
+    hashed = _HASH.pack(hash_id(id))
+    shard = hashed[3] % EVERY_DOCUMENT_SHARDS
     return {
         (shard, 0, EVERY_DOCUMENT, hashed, id): _POSTING_STATE.pack(0, length, stamp),
         **{

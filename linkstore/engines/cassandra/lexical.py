@@ -288,6 +288,8 @@ class WordSearch:
         self._shards = shards
         self._corpus = corpus
         self._indexed = indexed
+        self._splits: frozenset[tuple[int, str]] = frozenset()
+        """Shards and words whose further partitions are read at once, since they were met before."""
 
     def look_up(self, words: Sequence[str], scope: ReadScope) -> EngineOperation[WordLookup]:
         """Read the documents of the words that are not left out, and count all documents if necessary.
@@ -329,7 +331,11 @@ class WordSearch:
 
     def _begin(self, word: str, wanted: int, most: int | None = None) -> WordRows:
         shards = list_shards(word, self._shards)
-        return WordRows(word, [PostingReading(word, shard, wanted, most) for shard in shards])
+        rows = WordRows(word, [PostingReading(word, shard, wanted, most) for shard in shards])
+        for part in rows.parts:
+            part.is_split = (part.shard, word) in self._splits
+        rows.follow_splits()
+        return rows
 
     def _read(self, words: Sequence[WordRows], scope: ReadScope) -> EngineOperation[None]:
         """Read until each reading has the wanted rows, or looked at enough, or there are no more.
@@ -355,6 +361,7 @@ class WordSearch:
             for word in words:
                 word.follow_splits()
             growth *= _POSTING_PAGE_GROWTH
+        self._splits |= {(part.shard, part.word) for rows in words for part in rows.parts if part.is_split}
 
 
 def _choose_page_size(reading: PostingReading, growth: int, scope: ReadScope) -> int:
