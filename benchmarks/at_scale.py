@@ -18,8 +18,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from typing import Any, Final
+
+sys.path.append(sys.path.pop(0))  # cassandra.py must not be taken for the driver's package of the same name
 
 import numpy as np
 from _report import FIGURES, add_output, report
