@@ -18,8 +18,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from typing import Any, Final
+
+sys.path.append(sys.path.pop(0))  # cassandra.py must not be taken for the driver's package of the same name
 
 import numpy as np
 from _report import FIGURES, add_output, report
@@ -27,6 +30,8 @@ from _report import FIGURES, add_output, report
 from linkstore.core.arrays import Ints
 from linkstore.embeddings.names import get_encoder
 from linkstore.engines.cassandra.codec import encode_vectors
+from linkstore.engines.cassandra.derived import GROUP_BUCKETS
+from linkstore.engines.cassandra.listing import LARGEST_GROUP_BYTES
 from linkstore.strategies.base import DEFAULT_BEAM, DEFAULT_HUB_CAP
 
 LINKS: Final = 8
@@ -40,8 +45,6 @@ STARTS: Final = 16
 BLOCK: Final = 10_000_000
 ROW: Final = 40 + 40 + 4
 """Bytes of a row of members besides the copy of the vector, as in docs/how-to/operate-cassandra.md."""
-LARGEST: Final = 100e6
-"""Bytes of a partition above which operators of Cassandra split it."""
 COPIES: Final = 3
 WORDS: Final = 150
 """Of a text that is embedded: about 200 tokens, 1,000 characters."""
@@ -91,6 +94,7 @@ def simulate(count: int, dimension: int) -> dict[str, Any]:
         for _ in range(SEARCHES)
     ]
     largest = max(int(far.max()), int(categories.max()))
+    first = min(largest * row, LARGEST_GROUP_BYTES)
     return {
         "pages": count,
         "links": count * LINKS,
@@ -100,8 +104,8 @@ def simulate(count: int, dimension: int) -> dict[str, Any]:
         "median links to a page": float(np.median(far)) + LINKS - FAR,
         "largest group": largest,
         "largest group, MB": largest * row / 1e6,
-        "groups above 100 MB": int(((far * row) > LARGEST).sum() + ((categories * row) > LARGEST).sum()),
-        "buckets for 100 MB": int(np.ceil(largest * row / LARGEST)),
+        "split groups": int(sum(((sizes * row) > LARGEST_GROUP_BYTES).sum() for sizes in (far, categories))),
+        "largest partition, MB": max(first, (largest * row - first) / GROUP_BUCKETS) / 1e6,
         "default, rows p50": float(np.median(one)),
         "default, rows p95": float(np.percentile(one, 95)),
         "depth 2, rows p50": float(np.median(two)),

@@ -222,7 +222,7 @@ class Bare:
             values = (at, *columns, 0, at, 0)
             yield Statement(cql=document, values=values, level="write")
             version = DocumentVersion(name, "", {}, "", links, b"", self.data.vectors[n])
-            for key, state in derive_members(version, code, 1).items():
+            for key, state in derive_members(version, code).items():
                 values = (at, 0, {state}, *key)
                 yield Statement(cql=member, values=values, level="write")
 

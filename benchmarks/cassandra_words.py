@@ -34,6 +34,7 @@ from linkstore.core.plans import Lexical, LexicalMatches, Plan
 from linkstore.engines.cassandra.backend import CassandraBackend
 from linkstore.engines.cassandra.codec import DocumentVersion
 from linkstore.engines.cassandra.derived import (
+    SHARDS,
     DerivedRows,
     compute_shard,
     compute_stamp,
@@ -137,7 +138,7 @@ def layouts(fetcher: RowFetcher) -> list[Layout]:
 
     def shared(documents: Sequence[DocumentWords]) -> Iterator[Statement]:
         versions = (_make_version(words.id, words.text, words.metadata) for words in documents)
-        rows = (derive_postings(version, 1).items() for version in versions)
+        rows = (derive_postings(version, SHARDS).items() for version in versions)
         return derived.write(WORD_ROWS, chain.from_iterable(rows), time.time_ns() // 1000)
 
     def alone(documents: Sequence[DocumentWords]) -> Iterator[Statement]:
@@ -165,7 +166,7 @@ def layouts(fetcher: RowFetcher) -> list[Layout]:
             "shared partitions",
             (CREATE_WORD_TABLE,),
             shared,
-            lambda word: Statement(cql=by_word, values=(compute_shard(word), word)),
+            lambda word: Statement(cql=by_word, values=(compute_shard(word, SHARDS), word)),
         ),
         Layout(
             "a partition a word",

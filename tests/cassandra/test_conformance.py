@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from cassandra_tables import split_early
 from conformance import BackendConformance, SmallStoreCases
 from conformance.lexical import LexicalCases
 from conformance.probe import drive_by_arun, drive_by_run
@@ -85,6 +86,24 @@ class TestCassandraByIndex(OnCassandra):
 
 
 class TestCassandra(OnCassandra, SmallStoreCases):
+    @pytest.fixture
+    def drive(self):
+        return drive_by_run
+
+
+@pytest.mark.sample(
+    "test_random_graphs_answer_as_the_oracle_does",
+    "test_random_graphs_show_nothing_of_what_is_outside",
+    "test_random_texts_answer_as_the_oracle_does",
+)
+class TestCassandraSplit(OnCassandra):
+    """Everything is split as soon as it can be."""
+
+    @pytest.fixture
+    def backend(self, backend, monkeypatch):
+        split_early(monkeypatch)
+        return backend
+
     @pytest.fixture
     def drive(self):
         return drive_by_run

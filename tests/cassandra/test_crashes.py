@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import pytest
 from cassandra_server import DURABLE, create_keyspace
+from cassandra_tables import split_early
 from differential import DIMENSION, RandomGraph, compare_hits
 from internals import Manifest
 from langchain_core.documents import Document
@@ -150,10 +151,15 @@ def assert_right(store: LinkStore, there: State, *, repaired: bool) -> None:
         assert compare_hits(found, expected) == [], f"{strategy} about {query!r}"
 
 
-def test_nothing_acknowledged_is_lost_when_the_server_is_killed_under_load(own_cassandra) -> None:
+@pytest.mark.parametrize("splitting", [False, True])
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed_under_load(
+    own_cassandra, splitting, monkeypatch
+) -> None:
     """It is there whole, with its links; what was under way is there as it was or as it was to be."""
     from internals import CassandraSettings, make_url_backend
 
+    if splitting:
+        split_early(monkeypatch)
     server = own_cassandra(settings=DURABLE)
     with server.connect() as session:
         create_keyspace(session, "crash")

@@ -831,8 +831,8 @@ def test_answers_that_come_after_the_loop_is_closed_harm_nobody():
         {"schema_timeout": float("nan")},
         {"timeout": float("inf")},
         {"settle": float("inf")},
-        {"buckets": 2.0},
-        {"buckets": True},
+        {"shards": 2.0},
+        {"shards": True},
         {"scan_limit": 2.5},
         {"ttl": True},
         {"lexical": 1},
@@ -840,7 +840,7 @@ def test_answers_that_come_after_the_loop_is_closed_harm_nobody():
     ids=str,
 )
 def test_settings_that_cannot_work_are_refused_early(wrong):
-    """A number of buckets that is no integer would be recorded, and nobody could open the store again."""
+    """Not only when the first statement is sent."""
     with pytest.raises((BackendError, ArgumentError), match=next(iter(wrong))):
         CassandraSettings(**wrong)
 

@@ -207,16 +207,16 @@ def test_several_clients_make_a_store_at_once(opened, cassandra, dimensions) -> 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"buckets": 2}, "created with buckets=4, .*has buckets=2"),
+        ({"shards": 2}, "created with shards=4, .*has shards=2"),
         ({"lexical": True}, "lexical=False, .*=True"),
     ],
 )
 def test_clients_agree_on_what_is_fixed_when_it_is_made(opened, settings, message) -> None:
-    """Whoever was first settles into how many partitions a group is split, and whether there are words."""
-    first = opened(settings=CassandraSettings(buckets=4, lexical=False))
+    """Whoever was first settles into how many partitions words go, and whether there are words."""
+    first = opened(settings=CassandraSettings(shards=4, lexical=False))
     with pytest.raises(BackendError, match=message):
         opened(settings=CassandraSettings(**settings))
-    opened(settings=CassandraSettings(buckets=4, lexical=False))
+    opened(settings=CassandraSettings(shards=4, lexical=False))
     second = opened(settings=CassandraSettings())
     for backend, name in ((first, "a"), (second, "b")):
         add(backend, name)

@@ -38,7 +38,8 @@ DOCUMENTS = 400
 A_BATCH = 40
 HUB = ("keyword", "everyone")
 GROUPS = "read link groups"
-CAPPED = DEFAULT_HUB_CAP + 1
+CAPPED = DEFAULT_HUB_CAP + 2
+"""One member more than the cap, and the row that would be the mark of a group that was split."""
 
 
 def member(n: int, version: int = 0) -> Document:
@@ -110,13 +111,15 @@ def test_the_hub_has_that_many_members(crowded, cassandra_session) -> None:
 @pytest.mark.parametrize(
     "strategy", [Eager(start_k=4, depth=1), Mmr(k=4, fetch_k=4, depth=1)], ids=["eager", "mmr"]
 )
-def test_a_search_reads_the_cap_and_one_more_and_says_that_there_is_a_hub(store, counting, strategy) -> None:
+def test_a_search_reads_the_cap_and_little_more_and_says_that_there_is_a_hub(
+    store, counting, strategy
+) -> None:
     """Other links of the same documents are followed."""
     found = store.search("member 7 v0", strategy=strategy)
     assert found[0].document.id == "m000007"
     assert "m000006" in {hit.document.id for hit in found}
     assert counting.rows(GROUPS)
-    assert all(CAPPED < rows <= CAPPED + 2 * 4 for rows in counting.rows(GROUPS))
+    assert all(CAPPED <= rows <= CAPPED + 2 * 4 for rows in counting.rows(GROUPS))
     assert counting.statements < 20
     said = f"hub: 1 at depth 1 — more than hub_cap {DEFAULT_HUB_CAP} members: keyword everyone"
     assert said in found.explain()
@@ -137,7 +140,7 @@ def test_nor_is_more_read_of_a_hub_that_the_search_starts_from(store, counting, 
 def test_the_cap_says_how_many_rows_are_read(store, counting, cap) -> None:
     found = store.search("member 7 v0", strategy=Eager(start_k=1, depth=1, hub_cap=cap, kinds=["keyword"]))
     assert [hit.document.id for hit in found] == ["m000007"]
-    assert counting.rows(GROUPS) == [cap + 1]
+    assert counting.rows(GROUPS) in ([cap + 1], [cap + 2]), "a hub that is known already, or not"
     assert f"more than hub_cap {cap} members: keyword everyone" in found.explain()
 
 
@@ -147,7 +150,7 @@ def test_neighbours_are_listed_up_to_a_limit_and_it_is_said_that_there_are_more(
         ("everyone", (), True),
         ("3", ("m000006",), False),
     ]
-    assert all(rows <= MAX_SHOWN_MEMBERS + 1 + 2 for rows in counting.rows(GROUPS))
+    assert all(rows <= MAX_SHOWN_MEMBERS + 2 + 2 for rows in counting.rows(GROUPS))
 
 
 def test_documents_of_the_hub_are_replaced_and_deleted_without_reading_it(

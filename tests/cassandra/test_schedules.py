@@ -14,7 +14,7 @@ from functools import partial
 import pytest
 from broken_writers import BROKEN, WITH_CLOCKS_THAT_DIFFER
 from cassandra_schedules import CLIENTS, DIMENSION, VECTORS, WORDS, Schedule, Skewed, wrong_winner
-from cassandra_tables import own_keyspace
+from cassandra_tables import own_keyspace, split_early
 from conformance.probe import Probe, drive_by_run
 from internals import (
     CassandraBackend,
@@ -68,6 +68,15 @@ def emptied(cassandra_session, space, opened):
 
 
 PARTS = [tuple(SEEDS[at : at + AT_ONCE]) for at in range(0, len(SEEDS), AT_ONCE)]
+
+
+@pytest.mark.parametrize(
+    "seeds", PARTS[: max(1, len(PARTS) // 10)], ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}"
+)
+def test_clients_that_split_at_once_leave_what_is_right(opened, clients, emptied, seeds, monkeypatch) -> None:
+    """Each splits all that it writes, and reads of the splits of the others or does not."""
+    split_early(monkeypatch)
+    test_overlapping_clients_leave_what_is_right(opened, clients, emptied, seeds)
 
 
 @pytest.mark.parametrize("seeds", PARTS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")

@@ -8,6 +8,7 @@ from itertools import count
 
 import numpy as np
 import pytest
+from cassandra_tables import split_early
 from conformance.probe import CLAIM, QUERY_VECTOR, Probe, drive_by_run, link_both, make_record
 from differential import find_scope_differences
 from internals import Ids, Lexical, Members, Nearest, Resolve, WriteBatch
@@ -55,7 +56,7 @@ def probe(backend) -> Probe:
 
 @pytest.mark.parametrize("seed", range(times(2, 50)))
 def test_searches_equal_those_of_a_store_of_the_scope_to_the_last_bit(opened, seed) -> None:
-    whole, alone = opened(buckets=1 + seed % 3), opened(buckets=1 + seed % 3)
+    whole, alone = opened(), opened()
     found = find_scope_differences(
         whole, alone, 2000 + seed, documents=40, searches=15, words=True, exactly=True
     )
@@ -68,12 +69,14 @@ def scope(request):
     return request.param
 
 
-@pytest.mark.parametrize("buckets", [1, 4])
-def test_hubs_and_words_are_counted_past_what_is_hidden(opened, monkeypatch, scope, buckets) -> None:
+@pytest.mark.parametrize("splitting", [False, True])
+def test_hubs_and_words_are_counted_past_what_is_hidden(opened, monkeypatch, scope, splitting) -> None:
     from linkstore.engines.cassandra import lexical as wordsearch
     from linkstore.engines.cassandra import members as groups
     from linkstore.engines.cassandra import reading
 
+    if splitting:
+        split_early(monkeypatch)
     monkeypatch.setattr(groups, "_LARGEST_MEMBER_PAGE", 40)
     monkeypatch.setattr(wordsearch, "_LARGEST_POSTING_PAGE", 40)
     monkeypatch.setattr(wordsearch, "FIRST_POSTINGS", 20)
@@ -86,7 +89,7 @@ def test_hubs_and_words_are_counted_past_what_is_hidden(opened, monkeypatch, sco
         make_record(f"h{n:03}", 0.9, link_both("x"), text="needle " * (n % 5), access="staff")
         for n in range(400)
     ]
-    whole, alone = (probe(opened(buckets=buckets)) for _ in range(2))
+    whole, alone = (probe(opened()) for _ in range(2))
     whole.put(*hidden, *public)
     alone.put(*public)
     within = whole.within(scope)

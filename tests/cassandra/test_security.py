@@ -17,6 +17,7 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
 from cassandra_server import Server, create_keyspace
 from cassandra_server.machine import java_17
+from cassandra_tables import split_early
 from internals import CassandraSettings, connect_session
 from langchain_core.documents import Document
 from stores import embedding
@@ -163,12 +164,13 @@ def test_the_documented_permissions_are_enough_and_others_are_named(role) -> Non
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("buckets", [1, 8])
-def test_a_store_is_used_under_guardrails(role, buckets) -> None:
+@pytest.mark.parametrize("splitting", [False, True])
+def test_a_store_is_used_under_guardrails(role, splitting, monkeypatch) -> None:
+    if splitting:
+        split_early(monkeypatch)
     store = use(
         role("anybody", *(f"{what} ON KEYSPACE kept" for what in ("CREATE", "SELECT", "MODIFY"))),
-        f"guarded{buckets}",
-        CassandraSettings(buckets=buckets),
+        f"guarded{splitting}",
     )
     with pytest.raises(BackendError, match=r"guardrail items_per_collection .* 70 items.* metadata fields"):
         store.add_documents([document("many", **{f"f{n}": n for n in range(70)})])

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from cassandra_server import create_keyspace
 
+from linkstore.engines.cassandra import listing
 from linkstore.engines.cassandra.statements import Tables
 
 NUMBERS = itertools.count()
@@ -55,3 +57,10 @@ def _delete(session: Any, select: str, delete: str) -> None:
     prepared = session.prepare(delete)
     for waiting in [session.execute_async(prepared, tuple(row)) for row in session.execute(select)]:
         waiting.result()
+
+
+def split_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each document ask for sizes, and split each word of two documents and group of one."""
+    for name, value in (("CHECKED", 1), ("LARGEST_GROUP_BYTES", 1), ("MAX_POSTINGS", 1)):
+        monkeypatch.setattr(listing, name, value)
+    monkeypatch.setattr(listing, "_POSTINGS_COUNTED", 2)

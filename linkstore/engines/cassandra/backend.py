@@ -22,6 +22,7 @@ from linkstore.engines.cassandra.driver import Session
 from linkstore.engines.cassandra.execution import Executor
 from linkstore.engines.cassandra.lexical import CorpusStatistics, WordSearch
 from linkstore.engines.cassandra.limits import LostTime
+from linkstore.engines.cassandra.listing import read_splits
 from linkstore.engines.cassandra.members import GroupReader
 from linkstore.engines.cassandra.placement import Placement
 from linkstore.engines.cassandra.reader import CassandraReader
@@ -85,18 +86,17 @@ class CassandraBackend(Backend):
         self._nodes = max(1, len(session.cluster.metadata.all_hosts()))
         self.run(tables.check_clocks(self._nodes, self._settings.max_clock_skew))
         recorded = self.run(tables.set_up_tables(self._tables, self._settings, create=create))
-        self._buckets = recorded.buckets
         self._manifest = recorded.manifest
         self._placement = Placement(session, keyspace)
         expiring = recorded.expiring or self._settings.ttl is not None
         self._fetcher = RowFetcher(self._placement, EXPIRING_RANGES if expiring else 1)
-        self._members = GroupReader(self._fetcher, self._buckets)
+        self._members = GroupReader(self._fetcher)
         self._corpus = CorpusStatistics()
         self._history = SearchHistory()
         self._sources: set[str] = set()
-        self._words = WordSearch(self._buckets, self._corpus, indexed=recorded.lexical)
-        self._derived = DerivedRows(self._fetcher, self._buckets, lexical=recorded.lexical)
-        self._derived_members = DerivedRows(self._fetcher, self._buckets, lexical=False, listed=False)
+        self._words = WordSearch(recorded.shards, self._corpus, indexed=recorded.lexical)
+        self._derived = DerivedRows(self._fetcher, recorded.shards, lexical=recorded.lexical)
+        self._derived_members = DerivedRows(self._fetcher, recorded.shards, lexical=False, listed=False)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(keyspace={self._tables.keyspace!r}, table={self._tables.name!r})"
@@ -138,6 +138,8 @@ class CassandraBackend(Backend):
         for version in versions.values():
             version.check_size(self._settings.max_document_bytes)
         yield from self.record_names(collect_record_names(put))
+        if dimension is not None:
+            self._derived.splits = yield from read_splits()
         writer = writing.CassandraWriter(
             self._fetcher, self._clock, self._derived, self._settings, self._corpus, self._sources
         )
@@ -150,6 +152,7 @@ class CassandraBackend(Backend):
         if not (yield from self._is_claimed()):
             return WriteCounts()
         yield from self.record_names(collect_names({}, list(chain.from_iterable(links.values()))))
+        self._derived_members.splits = yield from read_splits()
         relinker = writing.Relinker(self._fetcher, self._derived_members)
         return (yield from relinker.replace(kinds, links))
 
@@ -229,6 +232,7 @@ class CassandraBackend(Backend):
             return findings
         if missing:
             yield from tables.create_derived_tables(lexical=self._derived.lexical)
+        self._derived.splits = yield from read_splits()
         horizon = self._clock.now() - round(self._settings.settle * 1e6)
         inspection = RowInspection(self._fetcher, self._derived, horizon)
         return findings + (yield from inspection.inspect(self._clock.now() if repair else None))

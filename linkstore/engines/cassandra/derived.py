@@ -9,6 +9,10 @@ reader of the document can tell which state is the current one.
 Words are assigned to partitions by their hash. So the words of many documents go to few partitions, and each
 partition is one write. The documents of a word are ordered by a hash of their ids. So the first of them are a
 random sample, and their density tells how many there are.
+
+A link group or a word whose first partition has become large is *split* (:mod:`.listing`): the rows of its
+further documents go to other buckets. Rows are derived for the first bucket, 0, and placed when they are
+written. A row is valid in either place, so none is moved until its document changes.
 """
 
 from __future__ import annotations
@@ -41,7 +45,11 @@ BATCH_PARTITIONS: Final = 9
 PARTITION_BATCH_BYTES: Final = 1 << 19
 """The most bytes in a batch of one partition, which is a single write for the server."""
 SHARDS: Final = 256
-"""Number of partitions of all words, for each bucket."""
+"""Number of partitions of all words, but for those of words that were split, where a store sets no other."""
+GROUP_BUCKETS: Final = 64
+"""Number of further partitions of a side of a link group that was split, by the hash of ids."""
+WORD_BUCKETS: Final = 32
+"""Number of further partitions of a word that was split, by ranges of the hash of ids."""
 EVERY_DOCUMENT: Final = ""
 """A word that is recorded for every document, with the count 0, so that documents can be counted."""
 EVERY_DOCUMENT_SHARDS: Final = 4
@@ -75,8 +83,8 @@ LIST: Final = ("", "", "")
 """Kind, tag and side of the members that are the list of all documents. No link has an empty kind."""
 LIST_SHARDS: Final = 64
 """Number of partitions of that list."""
-WordPartition = tuple[int, int]
-"""Shard and bucket."""
+SplitName = tuple[str | int, ...]
+"""Names what can be split: kind, tag and side, or shard and word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,17 +111,21 @@ class DerivedRows:
 
     Args:
         fetcher: Finds the nodes of partitions.
-        buckets: Number of partitions of one side of a link group, and of a word.
+        shards: Number of partitions of words.
         lexical: Whether postings are derived.
         listed: Whether the rows of the list of documents are.
+
+    Attributes:
+        splits: What is split, as it was last read.
     """
 
-    def __init__(self, fetcher: RowFetcher, buckets: int, *, lexical: bool, listed: bool = True) -> None:
+    def __init__(self, fetcher: RowFetcher, shards: int, *, lexical: bool, listed: bool = True) -> None:
+        self.splits: frozenset[SplitName] = frozenset()
         self._listed = listed
         self.lexical = lexical
         self.tables = (MEMBER_ROWS, WORD_ROWS) if lexical else (MEMBER_ROWS,)
         self._fetcher = fetcher
-        self._buckets = buckets
+        self._shards = shards
 
     def derive(
         self, versions: Sequence[DocumentVersion], known: Mapping[str, RowSet] | None = None
@@ -129,15 +141,15 @@ class DerivedRows:
         codes = codec.encode_vectors(np.stack([version.vector for version in versions]))
         rows: dict[str, RowSet] = {}
         for version, code in zip(versions, codes, strict=True):
-            members = derive_members(version, code, self._buckets)
+            members = derive_members(version, code)
             if self._listed:
-                shard = find_bucket(version.id, LIST_SHARDS)
+                shard = hash_id(version.id) % LIST_SHARDS
                 members[(*LIST, shard, version.id)] = pack_member_state(1.0, code)
             rows[version.id] = (members,)
             if self.lexical:
                 like = known.get(version.id, NO_ROWS) if known else NO_ROWS
                 same = _has_same_words(version, like)
-                rows[version.id] = members, like[1] if same else derive_postings(version, self._buckets)
+                rows[version.id] = members, like[1] if same else derive_postings(version, self._shards)
         return rows
 
     def needs_text(self, version: DocumentVersion, known: Mapping[str, RowSet]) -> bool:
@@ -152,7 +164,7 @@ class DerivedRows:
         """Add the rows to have, before the documents are written."""
         for alike in _group_changes(changes):
             for number, table in enumerate(self.tables):
-                rows = (row for change in alike for row in change.now[number].items())
+                rows = ((self.place(key), state) for c in alike for key, state in c.now[number].items())
                 yield from self.write(table, rows, alike[0].at, lifetime=alike[0].lifetime)
 
     def finish(self, changes: Iterable[RowChange]) -> Iterator[Statement]:
@@ -163,14 +175,34 @@ class DerivedRows:
                 gone: list[RowKey] = []
                 for change in alike:
                     now, before = change.now[number], change.before[number]
-                    if now is not before:
-                        differing += (
-                            (key, state) for key, state in now.items() if before.get(key, state) != state
-                        )
-                        gone += (key for key in before if key not in now)
+                    if now is before and not self.splits:
+                        continue
+                    other = (key for key, state in now.items() if before.get(key, state) != state)
+                    differing += ((self.place(key), now[key]) for key in other)
+                    for key in before:  # the row may be in either place
+                        place = self.place(key)
+                        if place != key or key not in now:
+                            gone.append(key)
+                        if place != key and key not in now:
+                            gone.append(place)
                 at, lifetime = alike[0].at, alike[0].lifetime
                 yield from self.write(table, differing, at, replace=True, lifetime=lifetime)
                 yield from self.delete(table, gone, alike[0].gone_at)
+
+    def place(self, key: RowKey) -> RowKey:
+        """Return the key by which a row of the first bucket is written: in another one if that was split."""
+        if not self.splits or (name := name_split(key)) not in self.splits:
+            return key
+        if isinstance(key[0], int):
+            return (key[0], find_range(key[3]), *key[2:])
+        return (*name, 1 + hash_id(key[-1]) % GROUP_BUCKETS, key[-1])
+
+    def find_first(self, key: RowKey) -> RowKey:
+        """Return the key that a row of what was split has in the first bucket."""
+        name = name_split(key)
+        if name not in self.splits:
+            return key
+        return (key[0], 0, *key[2:]) if isinstance(key[0], int) else (*name, 0, key[-1])
 
     def write(
         self,
@@ -266,11 +298,15 @@ def _has_same_words(version: DocumentVersion, rows: RowSet) -> bool:
     return len(rows) > 1 and bool(rows[1]) and get_words(rows[1])[1] == compute_stamp(version)
 
 
-def derive_members(version: DocumentVersion, code: bytes, buckets: int) -> dict[RowKey, bytes]:
+def name_split(key: RowKey) -> SplitName:
+    """Name what a row belongs to that may be split: a link group and side, or a shard and word."""
+    return (key[0], key[2]) if isinstance(key[0], int) else key[:3]
+
+
+def derive_members(version: DocumentVersion, code: bytes) -> dict[RowKey, bytes]:
     """Return the members of a document, one on each side of its link groups."""
-    at = find_bucket(version.id, buckets)
     return {
-        (*group, side, at, version.id): pack_member_state(weight, code)
+        (*group, side, 0, version.id): pack_member_state(weight, code)
         for side, weights in version.weights().items()
         for group, weight in weights.items()
     }
@@ -281,17 +317,16 @@ def pack_member_state(weight: float, code: bytes) -> bytes:
     return WEIGHT_FORMAT.pack(weight) + code
 
 
-def derive_postings(version: DocumentVersion, buckets: int) -> Rows:
+def derive_postings(version: DocumentVersion, shards: int) -> Rows:
     """Return the postings of a document, whose text was read."""
     id, words = version.id, extract_document_terms(version.text, version.fields, version.id)
     length, stamp = len(words), compute_stamp(version)
-    at, number = find_bucket(id, buckets), _hash_text(id)
-    hashed = _HASH.pack(number)
-    shard = (number >> 32) % EVERY_DOCUMENT_SHARDS
+    hashed = _HASH.pack(hash_id(id))
+    shard = hashed[3] % EVERY_DOCUMENT_SHARDS
     return {
-        (shard, at, EVERY_DOCUMENT, hashed, id): _POSTING_STATE.pack(0, length, stamp),
+        (shard, 0, EVERY_DOCUMENT, hashed, id): _POSTING_STATE.pack(0, length, stamp),
         **{
-            (compute_shard(word), at, word, hashed, id): _POSTING_STATE.pack(times, length, stamp)
+            (compute_shard(word, shards), 0, word, hashed, id): _POSTING_STATE.pack(times, length, stamp)
             for word, times in Counter(words).items()
         },
     }
@@ -310,21 +345,21 @@ def compute_stamp(version: DocumentVersion) -> int:
 
 
 @lru_cache(maxsize=100_000)
-def compute_shard(word: str) -> int:
-    """Return the shard of a word."""
-    return _hash_text(word) % SHARDS
+def compute_shard(word: str, shards: int) -> int:
+    """Return the shard of a word, of so many."""
+    return hash_id(word) % shards
 
 
-def list_partitions(word: str, buckets: int) -> list[WordPartition]:
-    """Return the partitions with the documents of a word."""
-    shards = range(EVERY_DOCUMENT_SHARDS) if word == EVERY_DOCUMENT else (compute_shard(word),)
-    return [(shard, at) for shard in shards for at in range(buckets)]
+def list_shards(word: str, shards: int) -> Sequence[int]:
+    """Return the shards with the documents of a word."""
+    return range(EVERY_DOCUMENT_SHARDS) if word == EVERY_DOCUMENT else (compute_shard(word, shards),)
 
 
-def find_bucket(id: str, buckets: int) -> int:
-    """Return the bucket that a document belongs to, within a side of a link group, or a word."""
-    return _hash_text(id) % buckets if buckets > 1 else 0
+def find_range(hashed: bytes) -> int:
+    """Return the bucket for the hash of an id, within a word that was split: in the order of hashes."""
+    return 1 + (hashed[0] * WORD_BUCKETS >> 8)
 
 
-def _hash_text(text: str) -> int:
-    return xxhash.xxh3_64_intdigest(text.encode())
+def hash_id(id: str) -> int:
+    """Return a hash of a document's id, or of a word."""
+    return xxhash.xxh3_64_intdigest(id.encode())

@@ -2,7 +2,9 @@
 
 The postings of a word in a partition are in the order of a hash of their documents' ids. So the first ones
 tell how many there are, and those of a word that every document has count the documents of the store. Within
-a scope, postings are read page by page, and those of other documents are skipped.
+a scope, postings are read page by page, and those of other documents are skipped. The further postings of a
+word that was split are in several partitions, by ranges of the hash, which are read one after another as if
+they were one.
 """
 
 from __future__ import annotations
@@ -35,9 +37,10 @@ from linkstore.engines.cassandra.derived import (
     EVERY_DOCUMENT_SHARDS,
     HASH_BYTES,
     POSTING_HEAD,
-    WordPartition,
+    WORD_BUCKETS,
     compute_stamp,
-    list_partitions,
+    find_range,
+    list_shards,
 )
 from linkstore.engines.cassandra.reading import PlanDocuments, ReadScope, remember
 from linkstore.engines.cassandra.statements import Requests, Statement, send
@@ -117,13 +120,15 @@ class CorpusStatistics:
 
 @dataclass(slots=True)
 class PostingReading:
-    """The postings of a word in one partition that were read.
+    """The postings of a word that were read in a partition, or in the further ones of a word that was split.
 
     Args:
         word: The word.
-        partition: The partition.
+        shard: The shard.
         wanted: Number of rows of the scope to read.
         most: Number of rows to look at, including those outside the scope. None: any.
+        bucket: The bucket to read next: 0, or one of the further ones.
+        is_split: Whether the first bucket has the mark of a split.
         rows: The rows of the scope that were read.
         looked_at: Number of rows that were read, including those outside the scope.
         last: The last row that was read, empty before the first.
@@ -131,9 +136,11 @@ class PostingReading:
     """
 
     word: str
-    partition: WordPartition
+    shard: int
     wanted: int
     most: int | None = None
+    bucket: int = 0
+    is_split: bool = False
     rows: list[ReadPosting] = field(default_factory=list)
     looked_at: int = 0
     last: ReadPosting = b"", ""
@@ -153,13 +160,15 @@ class PostingReading:
     def make_statement(self, size: int) -> Statement:
         """Return the statement that reads the next rows."""
         head, id = self.last
-        values = (*self.partition, self.word, head[:HASH_BYTES], id, size)
+        values = (self.shard, self.bucket, self.word, head[:HASH_BYTES], id, size)
         return Statement(cql=cql.READ_POSTINGS, values=values)
 
     def take(self, rows: Sequence[ServerPosting], held: set[str] | None, asked: int) -> None:
         """Add rows in a scope (None: all), which answer a request for ``asked`` rows."""
-        self.looked_at += len(rows)
         self.more = len(rows) == asked
+        if rows and not rows[0][1]:
+            self.is_split, rows = True, rows[1:]
+        self.looked_at += len(rows)
         postings = [(hashed + state, id) for hashed, id, states in rows for state in _split_states(states)]
         if postings:
             self.last = postings[-1]
@@ -171,6 +180,9 @@ class PostingReading:
                 end += 1
             del self.rows[end:]
             self.last, self.more = self.rows[-1], True
+            self.bucket = find_range(self.last[0]) if self.bucket else 0
+        elif not self.more and 0 < self.bucket < WORD_BUCKETS:
+            self.bucket, self.more = self.bucket + 1, True
 
     def count(self, share: float = 1.0) -> float:
         """Return the number of documents; if not all were read, ``share`` of an estimate of it.
@@ -215,7 +227,7 @@ class WordRows:
     """The documents of a word that were read, by partition."""
 
     word: str
-    parts: Sequence[PostingReading]
+    parts: list[PostingReading]
 
     @property
     def rows(self) -> Iterator[ReadPosting]:
@@ -231,6 +243,12 @@ class WordRows:
     def unfinished(self) -> list[PostingReading]:
         """The partitions with more rows."""
         return [part for part in self.parts if part.more]
+
+    def follow_splits(self) -> None:
+        """Read the further partitions too where a partition has the mark of a split."""
+        begun = {part.shard for part in self.parts if part.bucket}
+        for part in [part for part in self.parts if part.is_split and part.shard not in begun]:
+            self.parts.append(PostingReading(self.word, part.shard, part.wanted, part.most, bucket=1))
 
     def count_documents(self, share: float = 1.0) -> int:
         """Return the number of documents with the word, see :meth:`PostingReading.count`."""
@@ -261,15 +279,17 @@ class WordSearch:
     first ones are a random sample.
 
     Args:
-        buckets: Number of partitions of a word.
+        shards: Number of partitions of words.
         corpus: The number of documents.
         indexed: Whether the store has words, as fixed when it is created.
     """
 
-    def __init__(self, buckets: int, corpus: CorpusStatistics, *, indexed: bool) -> None:
-        self._buckets = buckets
+    def __init__(self, shards: int, corpus: CorpusStatistics, *, indexed: bool) -> None:
+        self._shards = shards
         self._corpus = corpus
         self._indexed = indexed
+        self._splits: frozenset[tuple[int, str]] = frozenset()
+        """Shards and words whose further partitions are read at once, since they were met before."""
 
     def look_up(self, words: Sequence[str], scope: ReadScope) -> EngineOperation[WordLookup]:
         """Read the documents of the words that are not left out, and count all documents if necessary.
@@ -288,15 +308,13 @@ class WordSearch:
         asked = [word for word in dict.fromkeys(words) if 0 < len(word) <= MAX_WORD_LENGTH]
         if not asked:
             return WordLookup(taken=(), left=(), totals=CorpusTotals())
-        first = -(-FIRST_POSTINGS // self._buckets)
-        word_rows = {word: WordRows(word, self._make_readings(word, first)) for word in asked}
+        word_rows = {word: self._begin(word, FIRST_POSTINGS) for word in asked}
         totals = self._corpus.get_totals(scope.condition)
-        counting = [] if totals else self._make_count_readings()
-        yield from self._read(
-            [*(part for rows in word_rows.values() for part in rows.parts), *counting], scope
-        )
+        counts = COUNT_SAMPLE_SIZE // EVERY_DOCUMENT_SHARDS, MAX_COUNTED // EVERY_DOCUMENT_SHARDS
+        counting = [] if totals else [self._begin(EVERY_DOCUMENT, *counts)]
+        yield from self._read([*word_rows.values(), *counting], scope)
         if totals is None:
-            totals = count_documents(counting)
+            totals = count_documents(counting[0].parts)
             self._corpus.learn(totals, scope.condition)
         while True:
             having = {
@@ -308,23 +326,24 @@ class WordSearch:
             if not unfinished:
                 return WordLookup(taken=[word_rows[word] for word in taken], left=left, totals=totals)
             for part in unfinished:
-                part.wanted = len(part.rows) + POSTINGS // self._buckets + 1  # of all, enough to leave it out
-            yield from self._read(unfinished, scope)
+                part.wanted = len(part.rows) + POSTINGS + 1  # of all, enough to leave it out
+            yield from self._read(growing, scope)
 
-    def _make_readings(self, word: str, wanted: int, most: int | None = None) -> list[PostingReading]:
-        return [PostingReading(word, at, wanted, most) for at in list_partitions(word, self._buckets)]
+    def _begin(self, word: str, wanted: int, most: int | None = None) -> WordRows:
+        shards = list_shards(word, self._shards)
+        rows = WordRows(word, [PostingReading(word, shard, wanted, most) for shard in shards])
+        for part in rows.parts:
+            part.is_split = (part.shard, word) in self._splits
+        rows.follow_splits()
+        return rows
 
-    def _make_count_readings(self) -> list[PostingReading]:
-        parts = EVERY_DOCUMENT_SHARDS * self._buckets
-        return self._make_readings(EVERY_DOCUMENT, -(-COUNT_SAMPLE_SIZE // parts), MAX_COUNTED // parts)
-
-    def _read(self, readings: Sequence[PostingReading], scope: ReadScope) -> EngineOperation[None]:
+    def _read(self, words: Sequence[WordRows], scope: ReadScope) -> EngineOperation[None]:
         """Read until each reading has the wanted rows, or looked at enough, or there are no more.
 
         A count does not have to read all documents of a scope, so they do not count to its limit.
         """
         growth = 1
-        while open_ := [reading for reading in readings if reading.unfinished]:
+        while open_ := [part for rows in words for part in rows.parts if part.unfinished]:
             sizes = [_choose_page_size(reading, growth, scope) for reading in open_]
             statements = tuple(
                 reading.make_statement(size) for reading, size in zip(open_, sizes, strict=True)
@@ -339,7 +358,10 @@ class WordSearch:
                 held |= yield from scope.of(sampled, sample=True)
             for reading, rows, size in zip(open_, answers, sizes, strict=True):
                 reading.take(rows, held, size)
+            for word in words:
+                word.follow_splits()
             growth *= _POSTING_PAGE_GROWTH
+        self._splits |= {(part.shard, part.word) for rows in words for part in rows.parts if part.is_split}
 
 
 def _choose_page_size(reading: PostingReading, growth: int, scope: ReadScope) -> int:

@@ -6,7 +6,7 @@ read, which tells whether they still have the link, and how similar they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Final
@@ -18,19 +18,23 @@ from linkstore.core.filters import Condition
 from linkstore.core.plans import EngineOperation, Members, ReachedMembers, Side, select_by_group
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.derived import WEIGHT_FORMAT, find_bucket
+from linkstore.engines.cassandra.derived import GROUP_BUCKETS, WEIGHT_FORMAT
 from linkstore.engines.cassandra.reading import PlanDocuments, RowFetcher, ScopeCheck, remember
-from linkstore.engines.cassandra.statements import Requests, Statement, send
+from linkstore.engines.cassandra.statements import Requests, Statement, ask, send
 
 ReadMember = tuple[str, str, bytes | None]
 """A member: tag, document id, states in the format of the native protocol; of a hub the tag alone."""
 GroupKey = tuple[str, str]
+_READING: Final = "read link groups"
 _LARGEST_MEMBER_PAGE: Final = 2_000
 """The most members of a partition that are read at once."""
 _MEMBER_PAGE_GROWTH: Final = 4
 MAX_REMEMBERED_HUBS: Final = 10_000
 """How many hubs are remembered."""
 _FIRST_BUCKET: Final = codec.SIZE.pack(0)
+_FURTHER_BUCKETS: Final = [*range(1, GROUP_BUCKETS + 1)]
+_BUCKET_SHARE: Final = 16
+"""Of each further bucket, this part of what is read of the first one is read at once within a scope."""
 UNKNOWN_LOSS: Final = 2.0
 """The error bound of a similarity of which nothing is known."""
 
@@ -43,37 +47,29 @@ class GroupReader:
 
     Args:
         fetcher: Finds the nodes of partitions.
-        buckets: Number of partitions of one side of a link group.
     """
 
-    def __init__(self, fetcher: RowFetcher, buckets: int) -> None:
+    def __init__(self, fetcher: RowFetcher) -> None:
         self._fetcher = fetcher
-        self._buckets = list(range(buckets))
         self._hubs: dict[tuple[str, str, Side], int] = {}
 
     def read(
-        self, groups: Sequence[GroupKey], side: Side, limit: int, *, whole: bool = False
+        self, groups: Sequence[GroupKey], side: Side, limit: int
     ) -> EngineOperation[list[list[ReadMember]]]:
-        """Read the members on one side of each link group, up to ``limit`` per partition.
+        """Read the members on one side of each link group, all of them or at least ``limit``.
 
         Args:
             groups: The link groups.
             side: Which members.
-            limit: How many members per partition.
-            whole: Whether the ids and states of groups with at least as many are wanted too.
+            limit: How many members are enough to tell that a group is a hub.
         """
-        by_group: dict[GroupKey, list[ReadMember]] = {group: [] for group in groups}
-        hubs = set() if whole else {group for group in by_group if self._hubs.get((*group, side), 0) >= limit}
-        full = [group for group in by_group if group not in hubs]
-        asked = [
-            *self._make_statements(cql.READ_MEMBERS, full, side, limit),
-            *self._make_statements(cql.READ_MEMBER_TAGS, hubs, side, limit),
-        ]
-        statements = tuple(statement for _, statement in asked)
-        answers = yield from send(Requests(statements=statements, what="read link groups"))
-        for (kind, _), rows in zip(asked, answers, strict=True):
-            for tag, of in groupby(rows, itemgetter(0)):
-                by_group[kind, tag] += of
+        hubs = {group for group in groups if self._hubs.get((*group, side), 0) >= limit}
+        by_group = yield from self._read_first(groups, side, limit, hubs)
+        for group, members in by_group.items():
+            if group not in hubs and _take_mark(members) and len(members) < limit:
+                values = group[0], [group[1]], side, _FURTHER_BUCKETS, limit, limit
+                more = yield from ask(_READING, cql.READ_FURTHER_MEMBERS, *values, limit=limit)
+                by_group[group] = [*_join_members([*members, *more]).values()]
         for group, members in by_group.items():
             if len(members) < limit:
                 self._hubs.pop((*group, side), None)
@@ -83,6 +79,23 @@ class GroupReader:
             again = yield from self.read(smaller, side, limit)
             by_group.update(zip(smaller, again, strict=True))
         return [by_group[group] for group in groups]
+
+    def _read_first(
+        self, groups: Iterable[GroupKey], side: Side, limit: int, hubs: Collection[GroupKey] = ()
+    ) -> EngineOperation[dict[GroupKey, list[ReadMember]]]:
+        """Read the first bucket of each link group up to ``limit`` members, with its mark if it has one."""
+        by_group: dict[GroupKey, list[ReadMember]] = {group: [] for group in groups}
+        full = [group for group in by_group if group not in hubs]
+        asked = [
+            *self._make_statements(cql.READ_MEMBERS, full, side, limit + 1),
+            *self._make_statements(cql.READ_MEMBER_TAGS, hubs, side, limit),
+        ]
+        statements = tuple(statement for _, statement in asked)
+        answers = yield from send(Requests(statements=statements, what=_READING))
+        for (kind, _), rows in zip(asked, answers, strict=True):
+            for tag, of in groupby(rows, itemgetter(0)):
+                by_group[kind, tag] += of
+        return by_group
 
     def read_within(
         self, groups: Sequence[GroupKey], side: Side, limit: int, held: ScopeCheck
@@ -95,27 +108,27 @@ class GroupReader:
             limit: How many members per group.
             held: Tells which documents are in the scope.
         """
-        by_group: dict[GroupKey, list[ReadMember]] = {group: [] for group in groups}
-        pages: dict[tuple[GroupKey, int], list[ReadMember]] = {}
-        first = yield from self.read(list(by_group), side, limit, whole=True)
-        for group, rows in zip(by_group, first, strict=True):
-            for row in rows:
-                pages.setdefault((group, find_bucket(row[1], len(self._buckets))), []).append(row)
-        most = limit
+        first = yield from self._read_first(groups, side, limit)
+        by_group: dict[GroupKey, dict[str, ReadMember]] = {group: {} for group in first}
+        pages = {(group, 0): rows for group, rows in first.items() if rows}
+        most = limit + 1
         while pages:
+            last = {at: rows[-1][1] for at, rows in pages.items() if len(rows) >= _share(most, at[1])}
+            marked = [group for (group, bucket), rows in pages.items() if not bucket and _take_mark(rows)]
+            last.update(((group, bucket), "") for group in marked for bucket in _FURTHER_BUCKETS)
             within = yield from held([row[1] for rows in pages.values() for row in rows])
             for (group, _), rows in pages.items():
-                by_group[group] += [row for row in rows if row[1] in within]
-            full = {at: rows[-1][1] for at, rows in pages.items() if len(rows) >= most}
-            last = {at: id for at, id in full.items() if len(by_group[at[0]]) < limit}
+                inside = (row for row in rows if row[1] in within)
+                by_group[group] = _join_members([*by_group[group].values(), *inside])
+            last = {at: id for at, id in last.items() if len(by_group[at[0]]) < limit}
             most = min(_MEMBER_PAGE_GROWTH * most, _LARGEST_MEMBER_PAGE)
             statements = tuple(
-                Statement(cql=cql.READ_MORE_MEMBERS, values=(*group, side, bucket, id, most))
-                for (group, bucket), id in last.items()
+                Statement(cql=cql.READ_MORE_MEMBERS, values=(*group, side, at, id, _share(most, at)))
+                for (group, at), id in last.items()
             )
-            answers = yield from send(Requests(statements=statements, what="read link groups"))
+            answers = yield from send(Requests(statements=statements, what=_READING))
             pages = {at: rows for at, rows in zip(last, answers, strict=True) if rows}
-        return [by_group[group] for group in groups]
+        return [[*by_group[group].values()] for group in groups]
 
     def _make_statements(
         self, text: str, groups: Collection[GroupKey], side: Side, limit: int
@@ -124,10 +137,30 @@ class GroupReader:
         for kind in dict.fromkeys(kind for kind, _ in groups):
             tags = [tag for of, tag in groups if of == kind]
             keys = {(kind.encode(), tag.encode(), side.encode(), _FIRST_BUCKET): tag for tag in tags}
-            rows = len(self._buckets) * limit
-            for part, routing in self._fetcher.parts(keys, rows):
-                values = (kind, part, side, self._buckets, limit)
-                yield kind, Statement(cql=text, values=values, routing=routing, limit=len(part) * rows)
+            for part, routing in self._fetcher.parts(keys, limit):
+                values = (kind, part, side, [0], limit)
+                yield kind, Statement(cql=text, values=values, routing=routing, limit=len(part) * limit)
+
+
+def _share(most: int, bucket: int) -> int:
+    """Return how many members of a bucket are read where so many of the first one are."""
+    return most // _BUCKET_SHARE + 1 if bucket else most
+
+
+def _take_mark(rows: list[ReadMember]) -> bool:
+    """Remove the mark of a link group that was split, and say whether there was one."""
+    is_split = bool(rows) and not rows[0][1]
+    del rows[:is_split]
+    return is_split
+
+
+def _join_members(rows: Iterable[ReadMember]) -> dict[str, ReadMember]:
+    """Return members by id. One that is in two buckets has the states of both, so its document is read."""
+    by_id: dict[str, ReadMember] = {}
+    for tag, id, states in rows:
+        _, _, others = by_id.get(id, (tag, id, b""))
+        by_id[id] = tag, id, (others or b"") + (states or b"")
+    return by_id
 
 
 class MemberPool:

@@ -28,8 +28,8 @@ from linkstore.engines.cassandra.codec import (
     parse_stored_links,
     read_versions,
 )
-from linkstore.engines.cassandra.derived import LIST, DerivedRows, RowKey, Rows
-from linkstore.engines.cassandra.listing import mark_list
+from linkstore.engines.cassandra.derived import DerivedRows, RowKey, Rows
+from linkstore.engines.cassandra.listing import SPLITS, mark_list, mark_splits
 from linkstore.engines.cassandra.reading import DOCUMENTS_PER_PAGE, RowFetcher, split_tokens
 from linkstore.engines.cassandra.statements import DerivedTable, Requests, Row, Statement, run_writes, send
 from linkstore.engines.contract import Finding, StoredLinks, make_findings
@@ -73,6 +73,7 @@ class Differences:
 
     Args:
         horizon: Rows with a later timestamp may belong to a write in progress.
+        first: Returns the key of a row in the first bucket.
         strays: Rows without a document that should have them, with the last write time of each; the horizon
             for a row without a state, of which it is not known.
         missing: Rows that do not exist or lack a state, with the state to add to each.
@@ -80,6 +81,7 @@ class Differences:
     """
 
     horizon: int
+    first: Callable[[RowKey], RowKey]
     strays: dict[RowKey, int] = field(default_factory=dict)
     missing: dict[RowKey, bytes] = field(default_factory=dict)
     mixed: dict[RowKey, tuple[int, bytes]] = field(default_factory=dict)
@@ -88,14 +90,14 @@ class Differences:
         """Compare the rows of a document.
 
         Args:
-            rows: Those that are stored.
+            rows: Those that are stored, each in the first bucket or where it is placed.
             right: Those that it should have.
             changed: Whether it changed while rows were read. Then only strays are certain.
         """
         missing = dict(right)
         for *columns, packed, times in rows:
             key, states = tuple(columns), codec.unpack_set(packed)
-            state, written = missing.pop(key, None), max(times or (), default=0)
+            state, written = missing.pop(self.first(key), None), max(times or (), default=0)
             if state is None and written <= self.horizon:
                 self.strays[key] = written or self.horizon
             elif state is None or changed or states == [state]:
@@ -130,7 +132,8 @@ class Differences:
             mixed[written].append((key, state))
         deleted = (derived.delete(table, keys, written) for written, keys in strays.items())
         replaced = (derived.write(table, rows, at + 1, replace=True) for at, rows in mixed.items())
-        added = derived.write(table, self.missing.items(), now)
+        missing = ((derived.place(key), state) for key, state in self.missing.items())
+        added = derived.write(table, missing, now)
         yield from run_writes("repair members and words", chain(*deleted, *replaced, added))
 
 
@@ -178,6 +181,7 @@ class RowInspection:
                 yield from differences.mend(self._derived, table, mend_at)
         if mend_at is not None:
             yield from mark_list(mend_at)
+            yield from mark_splits(self._derived, self._derived.splits, mend_at)
         return findings + make_findings(_PARTIAL, sorted(self._partial))
 
     def _compare(
@@ -187,7 +191,7 @@ class RowInspection:
 
         def subtract(rows: Iterable[Row]) -> None:
             for *key, states, _ in filter(_is_compared, rows):
-                sums[key[-1]] -= _hash_row(key, codec.unpack_set(states))
+                sums[key[-1]] -= _hash_row(self._derived.find_first(tuple(key)), codec.unpack_set(states))
 
         yield from _read_rows(table, subtract)
         rows_of: dict[str, list[Row]] = {id: [] for id in sorted(sums) if sums[id]}
@@ -203,7 +207,7 @@ class RowInspection:
 
     def _compare_again(self, number: int, rows_of: dict[str, list[Row]]) -> EngineOperation[Differences]:
         """Read documents again, and compare their rows in a table, which were read again too."""
-        differences = Differences(self._horizon)
+        differences = Differences(self._horizon, self._derived.find_first)
         for ids in split_batches(rows_of, DOCUMENTS_PER_PAGE):
             there = yield from self._fetcher.versions(ids)
             for part in self._fetcher.split_texts(there.values()):
@@ -223,8 +227,8 @@ class RowInspection:
 
 
 def _is_compared(row: Row) -> bool:
-    """Say whether a row is of a document, and not the mark of the list of documents."""
-    return bool(row[0] != LIST[0] or row[-3])
+    """Say whether a row is of a document, and not a mark or of the list of what was split."""
+    return bool(row[-3]) and row[: len(SPLITS)] != SPLITS
 
 
 def _read_rows(table: DerivedTable, take: Callable[[Iterable[Row]], None]) -> EngineOperation[None]:

@@ -43,11 +43,12 @@ class CassandraSettings:
             It recovers within a minute.
         scan_limit: Maximum number of documents that a search scans if fewer of the 1,000 nearest pass its
             filter than were requested. Default 100,000.
-        buckets: Number of partitions of one side of a link group, and of a word, fixed when the store is
-            created. None, the default: that of the store, 1 for a new one. Another than that of the store
-            is refused when it is opened.
+        shards: Number of partitions of the words of all documents, fixed when the store is created. None,
+            the default: that of the store, 256 for a new one. Another than that of the store is refused when
+            it is opened. More keep partitions small in a store of many millions of documents, and make
+            adding slower.
         lexical: Whether the words of documents are indexed for lexical search, fixed when the store is
-            created. None, the default: as the store does, True for a new one. Otherwise as ``buckets``.
+            created. None, the default: as the store does, True for a new one. Otherwise as ``shards``.
         settle: Seconds after which every write has completed or failed. ``verify`` and ``repair`` ignore
             younger rows, whose documents may not be written yet. A change that takes more than half of this
             time, and more than the deadline, fails. Default 600.
@@ -74,7 +75,7 @@ class CassandraSettings:
     schema_timeout: float = 60.0
     in_flight: int = 64
     scan_limit: int = 100_000
-    buckets: int | None = None
+    shards: int | None = None
     lexical: bool | None = None
     settle: float = 600.0
     max_document_bytes: int = 15 << 20

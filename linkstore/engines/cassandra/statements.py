@@ -413,13 +413,20 @@ DELETE_PAGE: Final = "DELETE FROM $pages USING TIMESTAMP ? WHERE source = ? AND 
 _OF_GROUPS: Final = "WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
 READ_MEMBERS: Final = f"SELECT tag, id, states FROM $members {_OF_GROUPS}"
 """Select members. Values: kind, tags, side, buckets, limit per partition."""
+READ_FURTHER_MEMBERS: Final = f"{READ_MEMBERS} LIMIT ?"
+"""Select members of one group. Values: those of :data:`READ_MEMBERS`, and the limit of all."""
 READ_LIST: Final = (
     "SELECT bucket, id, states FROM $members"
     " WHERE kind = ? AND tag = ? AND side = ? AND bucket IN ? PER PARTITION LIMIT ?"
 )
 """Select rows of the list of documents. Values: kind, tag, side, buckets, limit per partition."""
-READ_MEMBER_TAGS: Final = f"SELECT tag FROM $members {_OF_GROUPS}"
+READ_MEMBER_TAGS: Final = (
+    "SELECT tag FROM $members"
+    " WHERE kind = ? AND tag IN ? AND side = ? AND bucket IN ? AND id > '' PER PARTITION LIMIT ?"
+)
 """Select the tags of members, as many as there are members. Values: those of :data:`READ_MEMBERS`."""
+COUNT_MEMBERS: Final = "SELECT COUNT(*) FROM $members WHERE kind = ? AND tag = ? AND side = ? AND bucket = 0"
+"""Count the rows of the first partition of a side of a link group. Values: kind, tag, side."""
 READ_MORE_MEMBERS: Final = (
     "SELECT tag, id, states FROM $members"
     " WHERE kind = ? AND tag = ? AND side = ? AND bucket = ? AND id > ? LIMIT ?"

@@ -35,6 +35,7 @@ from linkstore.core.calls import split_batches
 from linkstore.core.plans import EngineOperation
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
+from linkstore.engines.cassandra.derived import SHARDS
 from linkstore.engines.cassandra.listing import mark_list
 from linkstore.engines.cassandra.reading import RowFetcher, make_search
 from linkstore.engines.cassandra.settings import CassandraSettings
@@ -70,7 +71,8 @@ _CLAIM_SETTING: Final = "claim"
 """The setting with the agreed embedding: dimension and name, as JSON."""
 SCHEMA_VERSION: Final = 1
 """The layout of the tables."""
-_STORE_SETTINGS: Final = ["version", "embedding", "dimension", "buckets", "words", "ttl", _CLAIM_SETTING]
+_FIXED: Final = "buckets", "shards", "words", "ttl"
+_STORE_SETTINGS: Final = ["version", "embedding", "dimension", *_FIXED, _CLAIM_SETTING]
 """The settings about the store itself; the others are notes, of which there may be thousands."""
 MAX_CHECKED_NODES: Final = 8
 """As many nodes are asked something on their own."""
@@ -197,14 +199,14 @@ class StoreSettings:
     Args:
         version: Version of the schema, None in a new store.
         manifest: The embedding.
-        buckets: Number of partitions of one side of a link group, and of a word.
+        shards: Number of partitions of words.
         lexical: Whether words are indexed.
         expiring: Whether the tables are made for documents that expire.
     """
 
     version: int | None
     manifest: Manifest
-    buckets: int
+    shards: int
     lexical: bool
     expiring: bool
 
@@ -240,7 +242,7 @@ def set_up_tables(
             )
         yield from _run_schema_statements(cql.create_small_tables(expiring=settings.ttl is not None))
         values = {
-            "buckets": str(settings.buckets or 1),
+            "shards": str(settings.shards or SHARDS),
             "words": "none" if settings.lexical is False else "built",
             "ttl": "none" if settings.ttl is None else str(settings.ttl),
             "version": str(SCHEMA_VERSION),
@@ -259,7 +261,7 @@ def set_up_tables(
 
 def _check_fixed_settings(tables: Tables, recorded: StoreSettings, settings: CassandraSettings) -> None:
     """Refuse settings that are fixed when a store is created, if they differ from the store's."""
-    for name in ("buckets", "lexical"):
+    for name in ("shards", "lexical"):
         setting, fixed = getattr(settings, name), getattr(recorded, name)
         if setting is not None and setting != fixed:
             raise BackendError(
@@ -273,18 +275,23 @@ def read_settings() -> EngineOperation[StoreSettings]:
     """Read the settings."""
     rows = yield from ask("read what the store records of itself", cql.READ_NAMED_SETTINGS, _STORE_SETTINGS)
     settings: dict[str, str] = dict(rows)
-    names = "version", "dimension", "buckets"
+    names = "version", "dimension", "shards"
     try:
-        version, dimension, buckets = (int(settings[name]) if name in settings else None for name in names)
+        version, dimension, shards = (int(settings[name]) if name in settings else None for name in names)
     except (TypeError, ValueError) as error:
         raise StoreFormatError(
             f"the store's table …_settings has a setting that linkstore did not write ({error}): restore it"
             " from a backup, or take another name for the store"
         ) from error
+    if settings.get("buckets", "1") != "1":
+        raise StoreFormatError(
+            "the store was created with several buckets, which this linkstore does not read: it splits what"
+            " becomes large. Drop its tables, and index its sources again"
+        )
     return StoreSettings(
         version=version,
         manifest=Manifest(embedding=settings.get("embedding"), dimension=dimension),
-        buckets=buckets or 1,
+        shards=shards or SHARDS,
         lexical=settings.get("words") == "built",
         expiring=settings.get("ttl", "none") != "none",
     )

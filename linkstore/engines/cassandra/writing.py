@@ -53,6 +53,7 @@ from linkstore.engines.cassandra.codec import (
 )
 from linkstore.engines.cassandra.derived import NO_ROWS, DerivedRows, RowChange, RowSet, get_words
 from linkstore.engines.cassandra.lexical import CorpusStatistics
+from linkstore.engines.cassandra.listing import split_large
 from linkstore.engines.cassandra.reading import RowFetcher
 from linkstore.engines.cassandra.settings import CassandraSettings
 from linkstore.engines.cassandra.statements import Requests, Statement, run_each, run_writes, send
@@ -213,6 +214,7 @@ class CassandraWriter:
         yield from run_writes("write members and words", adding)
         new = {version.id: version for version in versions}
         yield from self._finish((yield from self._replace(list(new), new, rows)))
+        yield from split_large(self.derived, rows, self._at)
 
     def _until_there(
         self,
@@ -444,6 +446,7 @@ class Relinker:
             if id not in stored:  # else the next try needs the members that were added
                 changes[id] = replace(change, now=({},), before=change.now, gone_at=change.at)
         yield from run_writes("finish members", self.derived.finish(changes.values()))
+        yield from split_large(self.derived, now, max(version.written for version in after))
         return lost
 
     def _make_cell(self, version: DocumentVersion) -> Statement:
