@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,9 @@ SLOW = {
 """Modules left to `make test-rest`: kills, rings of servers, schedules, a browser, notebooks, the site."""
 PART = os.environ.get("LINKSTORE_TESTS", "all")
 """Which of the tests are run: `quick`, the `rest`, or `all`."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a background job: commands would ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # a busy machine is no failure

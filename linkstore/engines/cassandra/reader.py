@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from linkstore.core import plans
+from linkstore.core.arguments import MAX_SETTING
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities
 from linkstore.core.calls import drive
 from linkstore.core.filters import Condition
@@ -295,7 +296,7 @@ class CassandraReader(Reader):
     def _read_groups(
         self, tags: Sequence[tuple[str, str]], fetch: plans.Members
     ) -> EngineOperation[list[list[ReadMember]]]:
-        limit = fetch.cap + 1
+        limit = min(fetch.cap + 1, MAX_SETTING - 1)  # a mark is read besides
         if self._scope.everything:
             return (yield from self._members.read(tags, fetch.side, limit))
         needed = len(tags) * fetch.take
