@@ -6,7 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
@@ -25,6 +25,7 @@ from linkstore.core.documents import (
     ACCESS_KEY,
     HALF_LIFE_KEY,
     MEMORY_KEY,
+    Draft,
     check_id,
     convert_link_data,
     is_storable,
@@ -32,7 +33,7 @@ from linkstore.core.documents import (
     make_document,
 )
 from linkstore.core.hits import HIT_KEY
-from linkstore.core.links import LINKS_KEY, Link, get_links, parse_links
+from linkstore.core.links import LINKS_KEY, get_links, parse_links
 from linkstore.core.plans import Plan, StoredDocument, read_documents
 from linkstore.core.processes import infrequent_gc
 from linkstore.engines.bookkeeping import Backend
@@ -343,16 +344,6 @@ def _refuse_arguments(method: str, unknown: dict[str, Any]) -> None:
     """Raise TypeError for unknown names, which LangChain's signature allows."""
     for name in unknown:
         raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A validated document, not embedded yet."""
-
-    id: str
-    text: str
-    metadata: Mapping[str, Any]
-    links: tuple[Link, ...]
 
 
 @infrequent_gc()

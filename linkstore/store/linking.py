@@ -84,7 +84,8 @@ class StoreLinks:
             FilterError: If the filter is invalid.
             StrategyError: If a number is invalid.
         """
-        return run(self._paths(start, end, k, filter, max_nodes, hub_cap))
+        depth = self._max_depth
+        return run(answer_paths(self._backend, start, end, k, filter, depth, max_nodes, hub_cap))
 
     async def apaths(
         self,
@@ -97,7 +98,8 @@ class StoreLinks:
         hub_cap: int = DEFAULT_HUB_CAP,
     ) -> ShortestPaths:
         """Find the shortest paths between two documents: see :meth:`paths`."""
-        return await arun(self._paths(start, end, k, filter, max_nodes, hub_cap))
+        depth = self._max_depth
+        return await arun(answer_paths(self._backend, start, end, k, filter, depth, max_nodes, hub_cap))
 
     def replace(self, kinds: Collection[str], links: Mapping[str, Sequence[Link]]) -> WriteCounts:
         """Replace the links of these kinds in stored documents, in one change.
@@ -219,8 +221,3 @@ class StoreLinks:
                     )
         yield from check_links(self._backend, merged)
         return (yield from call_engine(self._backend, self._backend.relink(wanted, merged)))
-
-    def _paths(
-        self, start: str, end: str, k: int, filter: Filter | None, max_nodes: int, hub_cap: int
-    ) -> Operation[ShortestPaths]:
-        return answer_paths(self._backend, start, end, k, filter, self._max_depth, max_nodes, hub_cap)
