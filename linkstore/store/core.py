@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from linkstore.core.graph_answer import GraphAnswer, Lookup
     from linkstore.core.graph_query import GraphQuery
-    from linkstore.store.linking import StoreLinks
+    from linkstore.store.graph import StoreLinks
     from linkstore.store.pages import StorePages
     from linkstore.store.schema_record import StoreSchema
     from linkstore.store.usage import StoreAccesses
@@ -173,7 +173,7 @@ class CoreStore(SearchMethods, DocumentMethods):
     @property
     def links(self) -> StoreLinks:
         """The links between the documents: neighbours, paths, replacements and suggestions."""
-        from linkstore.store.linking import StoreLinks
+        from linkstore.store.graph import StoreLinks
 
         return StoreLinks(self.backend, self._max_depth)
 
