@@ -195,7 +195,10 @@ class DocumentMethods(StoreBase):
         matrix = _match_vectors(vectors, drafts)
         blank = [draft.id for draft in drafts if matrix is None and not draft.text.strip()]
         if blank:
-            _report_blank(blank, len(drafts), strict=strict)
+            message = f"{len(blank):,} of {len(drafts):,} documents have no text: {_list_first(blank)}"
+            if strict:
+                raise DocumentError(message)
+            warn(f"{message}; they are left out (strict=True refuses them)")
             drafts = [draft for draft in drafts if draft.text.strip()]
         yield from check_documents(self.backend, drafts)
         written: list[WriteCounts] = []
@@ -394,18 +397,6 @@ def check_text(id: str, text: str) -> None:
             text.encode()
     except UnicodeEncodeError as error:
         raise DocumentError(f"document {id!r} cannot be stored: {error}") from error
-
-
-def _report_blank(ids: Sequence[str], count: int, *, strict: bool) -> None:
-    """Warn that documents have no text.
-
-    Raises:
-        DocumentError: If ``strict``.
-    """
-    message = f"{len(ids):,} of {count:,} documents have no text: {_list_first(ids)}"
-    if strict:
-        raise DocumentError(message)
-    warn(f"{message}; they are left out (strict=True refuses them)")
 
 
 def _report_duplicates(drafts: Sequence[Draft], new: AbstractSet[str]) -> None:

@@ -57,13 +57,12 @@ RICH = {"rich", "pygments", "markdown_it", "mdurl", "attr"}
 """What only a terminal needs."""
 MODULES = {
     "cli": "commands exits output query stores",
-    "core": "arguments arrays calls display documents filters hits lexical links metadata plans processes"
-    " succession text vocabulary",
+    "core": "arguments arrays calls display documents filters hits lexical links plans processes text vocabulary",
     "embeddings": "encoder names onnx wordllama",
     "engines": "bookkeeping contract embedded",
     "engines.embedded": "backend database derived files filters lexical location maintenance memory mirror"
     " reader schema vectors writing",
-    "store": "accesses base core documents embedding misspellings search",
+    "store": "base core documents embedding misspellings search usage",
     "strategies": "base eager first_stage mmr names observers pagerank resolver results traversal",
 }
 """The modules of linkstore that a query imports, by folder: a further one is paid for by each query."""
