@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -130,7 +130,8 @@ def ask(
         answer = answers[-1]
         cost = None if price is None else answer.compute_cost(*price)
         if json:
-            write_json(_make_fields(answer, cost))
+            fields = {**asdict(answer), "answer": answer.text, "cost": cost}
+            write_json({name: fields[name] for name in fields if name != "reading"})
         else:
             _show_answer(answer)
             if answer.outcome != "answered":
@@ -175,11 +176,6 @@ def _show_answer(answer: Answer) -> None:
         show("")
     for citation in answer.citations:
         show(f"{numbers[citation.id]:>2}  {citation.title or citation.id}  {citation.url or citation.id}")
-
-
-def _make_fields(answer: Answer, cost: float | None) -> dict[str, Any]:
-    fields = {**asdict(answer), "answer": answer.text, "cost": cost}
-    return {name: fields[name] for name in fields if name != "reading"}
 
 
 MAX_SHOWN_FAILURES = 10

@@ -105,7 +105,11 @@ def evaluate(
                 shares = omit_none(noise=noise, keep=keep)
                 _calibrate(opened_store, questions, gold, shares, save=save, json=json)
             else:
-                _profile(opened_store, questions, gold, json=json)
+                from linkstore.evaluate import profiling, running
+
+                asked = () if questions is None else running.read_questions(questions)
+                profiled = profiling.profile(opened_store, asked, gold=gold)
+                print_result(profiled, show_profile, json=json)
         return
     _compare(questions, corpus, store, embedding, split_names(strategies or ()), links, gold, json=json)
 
@@ -221,15 +225,6 @@ def _remove_defaults(store: LinkStore) -> None:
     store.configure(lexical_weight=None)
     outcome = "no minimum similarity was recorded" if before is None else f"removed the minimum of {before:g}"
     inform(f"{outcome}; words have the weight {store.search_settings.lexical_weight:g}")
-
-
-def _profile(store: LinkStore, questions: Path | None, gold: GoldName | None, *, json: bool) -> None:
-    """Show whether the links of a store can improve results."""
-    from linkstore.evaluate.profiling import profile
-    from linkstore.evaluate.running import read_questions
-
-    asked = () if questions is None else read_questions(questions)
-    print_result(profile(store, asked, gold=gold), show_profile, json=json)
 
 
 def show_evaluation(evaluation: Evaluation) -> None:

@@ -173,7 +173,12 @@ def _check_repetition(found: SourceKind, *, watch: bool, every: str | None, dry_
         raise UsageError("give one of --watch, --every and --dry-run")
     if watch and found.name not in {"folder", "vault"}:
         raise UsageError(f"--watch is for folders and vaults; for a {found.name}, --every 1h")
-    return None if every is None else _parse_seconds(every)
+    if every is None:
+        return None
+    number, unit = every[:-1], every[-1:]
+    if unit not in _SECONDS or not number.isdecimal() or not int(number):
+        raise UsageError(f"--every takes a time such as 30m, 1h or 1d, not {every!r}")
+    return float(int(number) * _SECONDS[unit])
 
 
 def _repeat_every(seconds: float, index_once: Callable[[], Summary]) -> None:
@@ -199,18 +204,6 @@ def _tell_run(result: Summary | LinkStoreError) -> None:
         f"{at} {format_count(pages.total, 'page')}: {pages.added:,} added, {pages.updated:,} updated,"
         f" {pages.removed:,} removed" + (f", {skipped:,} skipped" if skipped else "")
     )
-
-
-def _parse_seconds(text: str) -> float:
-    """Return the seconds of a time such as ``30m``.
-
-    Raises:
-        UsageError: If it is not one, or is less than a second.
-    """
-    number, unit = text[:-1], text[-1:]
-    if unit not in _SECONDS or not number.isdecimal() or not int(number):
-        raise UsageError(f"--every takes a time such as 30m, 1h or 1d, not {text!r}")
-    return float(int(number) * _SECONDS[unit])
 
 
 @contextmanager
@@ -265,25 +258,18 @@ def report_run(report: Path | None, *, json: bool) -> Iterator[list[Summary]]:
 
 def _report_summary(summary: Summary, report: Path | None, *, json: bool, briefly: bool = False) -> None:
     if report is not None:
-        _write_report(report, summary)
+        import orjson
+
+        unseen = frozenset(summary.unseen)
+        with report.open("wb") as file:
+            for name, reason in summary.skipped.items():
+                written = {"name": escape_surrogates(name), "reason": escape_surrogates(reason)}
+                line = {**written, "unseen": name in unseen}
+                file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
     if json:
         write_json(summary)
     elif not briefly and not quiet.get():
         show_summary(summary)
-
-
-def _write_report(report: Path, summary: Summary) -> None:
-    import orjson
-
-    unseen = frozenset(summary.unseen)
-    with report.open("wb") as file:
-        for name, reason in summary.skipped.items():
-            line = {
-                "name": escape_surrogates(name),
-                "reason": escape_surrogates(reason),
-                "unseen": name in unseen,
-            }
-            file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def show_summary(summary: Summary) -> None:

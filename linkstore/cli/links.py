@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -243,7 +243,10 @@ def links(
                 _dismiss(opened_store, k or DEFAULT_SUGGESTED, dismiss or ())
                 _suggest(opened_store, k or DEFAULT_SUGGESTED, apply=apply, json=json)
             else:
-                _relink(opened_store, extractors, json=json)
+                from linkstore.ingest.relink import CORPUS_LINKS, link_corpus
+
+                chosen = choose_extractors(extractors or CORPUS_LINKS)
+                print_result(link_corpus(opened_store, chosen), _show_relinked, json=json)
             return
         entries = []
         for document in opened_store.get_by_ids(list_page_ids(opened_store, name)):
@@ -257,11 +260,7 @@ def links(
                     "incoming": _list_neighbours(near.incoming, "from"),
                 }
             )
-    if json:
-        write_json(entries)
-    else:
-        for entry in entries:
-            _show_links(entry)
+    print_result(entries, _show_links, json=json)
 
 
 def _list_neighbours(neighbours: Iterable[Neighbour], side: str) -> list[dict[str, Any]]:
@@ -279,14 +278,15 @@ def _list_neighbours(neighbours: Iterable[Neighbour], side: str) -> list[dict[st
     ]
 
 
-def _show_links(entry: dict[str, Any]) -> None:
-    show(entry["id"], "bold cyan")
-    for side, arrow, others in (("outgoing", "→", "to"), ("incoming", "←", "from")):
-        for row in entry[side]:
-            label = f" “{row['label']}”" if row["label"] else ""
-            ids = _format_ids(row[others], more=row["more"])
-            data = f" {format_link_data(row['data'])}" if "data" in row else ""
-            show(f"  {row['kind']} {make_readable(row['tag'])}{label}{data} {arrow} {ids}")
+def _show_links(entries: Sequence[Mapping[str, Any]]) -> None:
+    for entry in entries:
+        show(entry["id"], "bold cyan")
+        for side, arrow, others in (("outgoing", "→", "to"), ("incoming", "←", "from")):
+            for row in entry[side]:
+                label = f" “{row['label']}”" if row["label"] else ""
+                ids = _format_ids(row[others], more=row["more"])
+                data = f" {format_link_data(row['data'])}" if "data" in row else ""
+                show(f"  {row['kind']} {make_readable(row['tag'])}{label}{data} {arrow} {ids}")
 
 
 def _format_ids(ids: Sequence[str], *, more: bool) -> str:
@@ -331,13 +331,6 @@ def _suggest(store: CoreStore, k: int, *, apply: bool, json: bool) -> None:
         inform("no link seems to be missing: no page names another without a link, and none are near")
     if apply:
         inform(f"wrote {format_count(len(suggestions), 'link')} in {format_count(changed, 'document')}")
-
-
-def _relink(store: CoreStore, names: Sequence[str] | None, *, json: bool) -> None:
-    """Link the documents of a store by the names in their texts, and print what changed."""
-    from linkstore.ingest.relink import CORPUS_LINKS, link_corpus
-
-    print_result(link_corpus(store, choose_extractors(names or CORPUS_LINKS)), _show_relinked, json=json)
 
 
 def _show_relinked(done: Relinked) -> None:

@@ -280,18 +280,13 @@ def _show_checkup(checkup: Checkup) -> None:
         show(f"  {kind:<12}{count:>10,}")
     show(f"link groups   {checkup.groups:>10,}")
     show(f"to elsewhere  {checkup.external:>10,}")
-    _show_unanswered(checkup)
+    if checkup.unanswered:  # the most frequent first
+        show(f"unanswered    {len(checkup.unanswered):>10,}")
+    for question in checkup.unanswered[:MAX_SHOWN_QUESTIONS]:
+        show(f"  {question.count:>9,}  {question.question}")
     for finding in checkup.findings:
         show(f"{finding.severity:<6}{finding}", "bold red" if finding.severity == "alarm" else "yellow")
     for check, reason in checkup.skipped.items():
         show(f"not checked: {check}: {reason}", "dim")
     if checkup.healthy:
         show("nothing needs attention" if not checkup.findings else "no alarm", "green")
-
-
-def _show_unanswered(checkup: Checkup) -> None:
-    """Show the questions that found nothing and are kept in the store, the most frequent first."""
-    if checkup.unanswered:
-        show(f"unanswered    {len(checkup.unanswered):>10,}")
-    for question in checkup.unanswered[:MAX_SHOWN_QUESTIONS]:
-        show(f"  {question.count:>9,}  {question.question}")

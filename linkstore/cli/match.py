@@ -11,7 +11,7 @@ import typer
 from linkstore.cli.commands import JsonOption, StoreOption
 from linkstore.cli.exits import UsageError
 from linkstore.cli.links import find_documents
-from linkstore.cli.output import inform, show, write_json
+from linkstore.cli.output import inform, print_result, show
 from linkstore.cli.stores import open_core_store, parse_json_option
 from linkstore.core.display import format_count, get_title
 from linkstore.errors import LinkStoreError
@@ -19,6 +19,7 @@ from linkstore.errors import LinkStoreError
 if TYPE_CHECKING:
     from linkstore.core.graph_answer import GraphAnswer, ShortestPaths
     from linkstore.store.core import CoreStore
+    from linkstore.strategies.neighbours import Impact
 
 DEFAULT_LISTED: Final = 20
 DEFAULT_PATHS: Final = 3
@@ -66,11 +67,11 @@ def match(
     condition = parse_json_option(filter, "--filter")
     with open_core_store(store) as opened_store:
         if impact:
-            _show_impact(opened_store, start or "", json=json)
+            print_result(_find_impact(opened_store, start or ""), _show_impact, json=json)
         elif to is not None:
             first, last = (_find_named(opened_store, name) for name in (start or "", to))
             paths = opened_store.links.paths(first, last, k or DEFAULT_PATHS, filter=condition)
-            _show_paths(paths, json=json)
+            print_result(paths, _show_paths, json=json)
         else:
             asked = _parse_query(query) or {
                 "branches": [{"start": _find_named(opened_store, start or ""), "path": steps or []}],
@@ -83,7 +84,7 @@ def match(
             answer = opened_store.match(asked, filter=condition)
             if asked.get("returns") == "count" and not json:
                 show(str(answer.total))
-            _show_answer(answer, json=json)
+            print_result(answer, _show_answer, json=json)
 
 
 def _find_named(store: CoreStore, name: str) -> str:
@@ -103,10 +104,7 @@ def _parse_query(query: str | None) -> dict[str, Any] | None:
     return parse_cypher(query).to_dict()
 
 
-def _show_answer(answer: GraphAnswer, *, json: bool) -> None:
-    if json:
-        write_json(answer)
-        return
+def _show_answer(answer: GraphAnswer) -> None:
     for line, style in _list_lines(answer):
         show(line, style)
     inform(f"no results: {answer.reason}" if answer.reason else format_count(answer.total, "result"))
@@ -128,10 +126,7 @@ def _list_lines(answer: GraphAnswer) -> Iterator[tuple[str, str | None]]:
     yield from ((f"{value}: {number:,}", None) for value, number in answer.groups)
 
 
-def _show_paths(paths: ShortestPaths, *, json: bool) -> None:
-    if json:
-        write_json(paths)
-        return
+def _show_paths(paths: ShortestPaths) -> None:
     for chain, length in zip(paths.chains, paths.lengths, strict=True):
         show(f"{length:.3g}  {chain}")
     if not paths.chains:
@@ -140,17 +135,18 @@ def _show_paths(paths: ShortestPaths, *, json: bool) -> None:
         inform(f"not complete: {limit}")
 
 
-def _show_impact(store: CoreStore, name: str, *, json: bool) -> None:
+def _find_impact(store: CoreStore, name: str) -> Impact:
+    """Return what depends on a document or page."""
     from linkstore.core.calls import call_plan, run
     from linkstore.strategies.neighbours import find_impact
 
     by_name = store.find(name).document
     documents = [by_name] if by_name else find_documents(store, name, by_ending=True)
     ids = [document.id or "" for document in documents]
-    impact = run(call_plan(store.backend, find_impact(ids)))
-    if json:
-        write_json(impact)
-        return
+    return run(call_plan(store.backend, find_impact(ids)))
+
+
+def _show_impact(impact: Impact) -> None:
     for title, listed in (
         ("documents that link to it", impact.linking),
         ("documents with a link that would lead nowhere", impact.dangling),

@@ -78,15 +78,9 @@ def memory(
         tools: With import: read the output of tools, too.
     """
     if words and words[0] == "import" and len(words) > 1:
-        others = {
-            "recall": recall,
-            "forget": forget,
-            "last": last,
-            "everywhere": everywhere,
-            "k": k,
-            "json": json,
-        }
-        refuse_options("does not go with import", **others, as_of=as_of, entity=entity, before=before)
+        why = "does not go with import"
+        refuse_options(why, recall=recall, forget=forget, last=last, everywhere=everywhere, k=k, json=json)
+        refuse_options(why, as_of=as_of, entity=entity, before=before)
         _import(store, words[1], words[2:], tools=tools, user_id=user or "me", agent_id=agent)
         return
     refuse_options("goes with import only", tools=tools)
@@ -102,22 +96,26 @@ def memory(
     if recall is not None or forget:
         mode = "recall" if recall is not None else "forget"
         refuse_options(f"does not go with --{mode}", last=last, forget=forget and mode == "recall")
+    owner = {"run_id": session, "user_id": user, "agent_id": agent}
     with _open_memory(store, knowledge) as opened:
         if recall is not None:
             if session is None and user is None:
                 raise UsageError("--recall asks one conversation or a user; give its SESSION, or --user")
             moment = None if as_of is None else _parse_moment("--as-of", as_of)
-            key = _find_session(opened, session, user, agent)
-            _recall(opened, key, recall, k or 5, everywhere, moment, json)
+            key = _find_session(opened, owner)
+            check_question(recall)
+            recalled = opened.recall(key, recall, k=k or 5, everywhere=everywhere, as_of=moment)
+            _show_recall(recalled, json=json)
         elif forget:
-            _forget(opened, session, user, agent, entity, before, preview=preview, json=json)
+            moment = None if before is None else _parse_moment("--before", before)
+            _forget(opened, owner, {"entity": entity, "before": moment}, preview=preview, json=json)
         elif session is None:
             refuse_options("goes with SESSION only", last=last)
             keys = opened.sessions(user_id=user, agent_id=agent)
             rows = [{"user": key.user_id, "agent": key.agent_id, "session": key.run_id} for key in keys]
             print_result(rows, _show_sessions, json=json)
         else:
-            turns = _fetch_turns(opened, _find_session(opened, session, user, agent), last)
+            turns = _fetch_turns(opened, _find_session(opened, owner), last)
             print_result(turns, _show_turns, json=json)
 
 
@@ -171,46 +169,16 @@ def _show_sessions(rows: Sequence[Mapping[str, str | None]]) -> None:
         inform("no session: no turn is stored")
 
 
-def _recall(
-    memory: ConversationMemory,
-    key: SessionKey,
-    question: str,
-    k: int,
-    everywhere: bool,
-    as_of: datetime | None,
-    json: bool,
-) -> None:
-    """Show what answers a question."""
-    check_question(question)
-    recalled = memory.recall(key, question, k=k, everywhere=everywhere, as_of=as_of)
-    if json:
-        write_json(_recall_to_dict(recalled))
-    else:
-        _show_recall(recalled)
-    if recalled.reason is not None:
-        inform(f"nothing recalled: {recalled.reason}")
-
-
 def _forget(
-    memory: ConversationMemory,
-    session: str | None,
-    user: str | None,
-    agent: str | None,
-    entity: str | None,
-    before: str | None,
-    *,
-    preview: bool,
-    json: bool,
+    memory: ConversationMemory, owner: dict[str, Any], what: dict[str, Any], *, preview: bool, json: bool
 ) -> None:
-    """Forget turns, or say which would go."""
-    moment = None if before is None else _parse_moment("--before", before)
-    if session is None and user is None and agent is None and entity is None and moment is None:
+    """Forget turns of a session or its owner, or say which would go."""
+    if all(value is None for value in (*owner.values(), *what.values())):
         raise UsageError("say what to forget: SESSION, --user, --agent, --entity or --before")
-    if session is not None:
-        key = _find_session(memory, session, user, agent)
-        gone = memory.forget(key, entity=entity, before=moment, preview=preview)
+    if owner["run_id"] is not None:
+        gone = memory.forget(_find_session(memory, owner), **what, preview=preview)
     else:
-        gone = memory.forget(user_id=user, agent_id=agent, entity=entity, before=moment, preview=preview)
+        gone = memory.forget(user_id=owner["user_id"], agent_id=owner["agent_id"], **what, preview=preview)
     if json:
         write_json({"turns": dict(gone.turns), "notes": list(gone.notes)})
     also = f" and {format_count(len(gone.notes), 'note')}" if gone.notes else ""
@@ -249,9 +217,7 @@ def _open_memory(store: str, knowledge: str | None = None) -> Iterator[Conversat
         yield stack.enter_context(ConversationMemory(turns, chunks))
 
 
-def _find_session(
-    memory: ConversationMemory, session: str | None, user: str | None, agent: str | None
-) -> SessionKey:
+def _find_session(memory: ConversationMemory, parts: dict[str, Any]) -> SessionKey:
     """Return the session of these parts, else the only one with this name; it may be new.
 
     Raises:
@@ -259,14 +225,14 @@ def _find_session(
     """
     from linkstore.memory.sessions import SessionKey
 
-    key = SessionKey(run_id=session, user_id=user, agent_id=agent)
-    stored = memory.sessions(user_id=user, agent_id=agent)
-    named = [own for own in stored if session is not None and own.run_id == session]
+    key = SessionKey(**parts)
+    stored = memory.sessions(user_id=key.user_id, agent_id=key.agent_id)
+    named = [own for own in stored if key.run_id is not None and own.run_id == key.run_id]
     if key in named or not named:
         return key
     if len(named) > 1:
         owners = "; ".join(f"user {own.user_id}, agent {own.agent_id}" for own in named)
-        raise UsageError(f"there are {len(named)} sessions {session!r}: {owners}; give --user and --agent")
+        raise UsageError(f"there are {len(named)} sessions {key.run_id!r}: {owners}; give --user and --agent")
     return named[0]
 
 
@@ -278,14 +244,12 @@ def _fetch_turns(memory: ConversationMemory, key: SessionKey, last: int | None) 
     """
     turns = memory.turns(key, last) or memory.notes(key)
     if not turns:
-        raise _make_unknown_session(key)
+        parts = (("user", key.user_id), ("agent", key.agent_id))
+        of = "".join(f" of the {name} {part!r}" for name, part in parts if part is not None)
+        raise LinkStoreError(
+            f"there is no session {key.run_id!r}{of}; list the sessions with: linkstore memory"
+        )
     return turns
-
-
-def _make_unknown_session(key: SessionKey) -> LinkStoreError:
-    parts = (("user", key.user_id), ("agent", key.agent_id))
-    of = "".join(f" of the {name} {part!r}" for name, part in parts if part is not None)
-    return LinkStoreError(f"there is no session {key.run_id!r}{of}; list the sessions with: linkstore memory")
 
 
 def _show_turns(turns: Sequence[Turn]) -> None:
@@ -305,11 +269,16 @@ def _show_text(speaker: str, text: str) -> None:
         console.print(escape_unprintable(f"   {speaker + ':' if not number else ''} {line}".rstrip()))
 
 
-def _show_recall(found: Recall) -> None:
-    if found.resolved != found.question:
-        get_stdout().print(escape_unprintable(f"meaning: {found.resolved}"), style="bold")
-    _show_turns(found.turns)
-    show_hits(found.chunks, found.resolved)
+def _show_recall(found: Recall, *, json: bool) -> None:
+    if json:
+        write_json(_recall_to_dict(found))
+    else:
+        if found.resolved != found.question:
+            get_stdout().print(escape_unprintable(f"meaning: {found.resolved}"), style="bold")
+        _show_turns(found.turns)
+        show_hits(found.chunks, found.resolved)
+    if found.reason is not None:
+        inform(f"nothing recalled: {found.reason}")
 
 
 def _recall_to_dict(found: Recall) -> dict[str, Any]:

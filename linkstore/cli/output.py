@@ -180,17 +180,11 @@ def _replace_signs(error: UnicodeError) -> tuple[str, int]:
 
 def hit_to_dict(hit: Hit, query: str) -> dict[str, Any]:
     """Return a hit as ``--json`` prints it."""
-    chains = [[triple.to_dict() for triple in chain] for chain in hit.chains]
     return {
+        **hit.to_dict(),
         "id": hit.document.id,
         "url": get_url(hit.document),
         "title": get_title(hit.document),
-        "score": hit.score,
-        "similarity": hit.similarity,
-        "depth": hit.depth,
-        "path": [step.to_dict() for step in hit.path],
-        **({"chains": chains} if chains else {}),
-        "contributions": dict(hit.contributions),
         "snippet": make_snippet(get_body(hit.document), query),
     }
 

@@ -1,4 +1,4 @@
-"""Ids and links of a document as they are stored, and the documents of a page."""
+"""Ids and links of a document as they are stored, a document to be stored, and the documents of a page."""
 
 from __future__ import annotations
 
@@ -84,6 +84,16 @@ def make_document(id: str, text: str, metadata: Mapping[str, Any]) -> Document:
         fields, self_instance=Document.__new__(Document)
     )
     return document
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A document that was checked, not embedded yet."""
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any]
+    links: tuple[Link, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,9 +230,9 @@ class Hit:
     def __repr__(self) -> str:
         return f"<Hit {self.document.id!r} score={self.score:.4f} depth={self.depth}>"
 
-    def to_document(self) -> Document:
-        """Return a copy of the document with the hit's fields under ``metadata["linkstore"]``."""
-        hit_fields: dict[str, Any] = {
+    def to_dict(self) -> dict[str, Any]:
+        """Return the hit as plain JSON, without its document."""
+        hit: dict[str, Any] = {
             "score": self.score,
             "similarity": self.similarity,
             "depth": self.depth,
@@ -240,8 +240,13 @@ class Hit:
             "contributions": dict(self.contributions),
         }
         if self.chains:
-            hit_fields["chains"] = [[triple.to_dict() for triple in chain] for chain in self.chains]
-        return self.document.model_copy(update={"metadata": {**self.document.metadata, HIT_KEY: hit_fields}})
+            hit["chains"] = [[triple.to_dict() for triple in chain] for chain in self.chains]
+        return hit
+
+    def to_document(self) -> Document:
+        """Return a copy of the document with the hit's fields under ``metadata["linkstore"]``."""
+        metadata = {**self.document.metadata, HIT_KEY: self.to_dict()}
+        return self.document.model_copy(update={"metadata": metadata})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

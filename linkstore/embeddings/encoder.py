@@ -53,12 +53,14 @@ class Encoder(ABC):
         Raises:
             EmbeddingError: If a text is blank or not valid Unicode; the message names it.
         """
+        import numpy as np
+
         for position, text in enumerate(texts):
             problem = _find_problem(text)
             if problem:
                 raise EmbeddingError(f"text {position} {problem}", position)
         vectors = self._vectors(texts)
-        _normalize(vectors)
+        vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
         return vectors
 
     @abstractmethod
@@ -118,12 +120,6 @@ def _find_problem(text: str) -> str | None:
     if not is_unicode(text):
         return f"is not valid Unicode (it has a lone surrogate): {text[:60]!a}"
     return None
-
-
-def _normalize(vectors: Matrix) -> None:
-    import numpy as np
-
-    vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
 
 
 def share_cpp_runtime() -> None:

@@ -1,10 +1,12 @@
 from .chunks import ChunkLimits as ChunkLimits
-from .html.folder import FolderSource as FolderSource
-from .jsonlines import JsonLinesSource as JsonLinesSource
+from .html.folder import (
+    FolderSource as FolderSource,
+    LlmsTxtSource as LlmsTxtSource,
+    PageSource as PageSource,
+)
 from .notes.vault import VaultSource as VaultSource
-from .page import LlmsTxtSource as LlmsTxtSource, PageSource as PageSource
 from .pipeline import WriteCounts as WriteCounts, aindex as aindex, index as index
-from .records import DocumentsSource as DocumentsSource
+from .records import DocumentsSource as DocumentsSource, JsonLinesSource as JsonLinesSource
 from .relink import link_corpus as link_corpus
 from .settings import PageSettings as PageSettings, PathSettings as PathSettings
 from .source import (

@@ -124,9 +124,8 @@ def read_notebook_page(content: bytes) -> PageContent:
 
 def _write_cell(cell: Any, language: str) -> str:
     """Return a cell as Markdown, empty if it shows nothing."""
-    source = cell.get("source") if isinstance(cell, dict) else None
-    text = "".join(filter(lambda line: isinstance(line, str), source)) if isinstance(source, list) else source
-    if not isinstance(text, str) or not text.strip():
+    text = _join_lines(cell.get("source")) if isinstance(cell, dict) else ""
+    if not text.strip():
         return ""
     if cell.get("cell_type") == "markdown":
         return text
@@ -138,6 +137,12 @@ def _write_cell(cell: Any, language: str) -> str:
     return f"{code}\n\n```````\n{output}\n```````" if output else code
 
 
+def _join_lines(text: Any) -> str:
+    """Return a text of a notebook, which may be a list of its lines; empty if it is neither."""
+    lines = text if isinstance(text, list) else [text]
+    return "".join(line for line in lines if isinstance(line, str))
+
+
 def _read_output(output: Any) -> str:
     """Return the text of an output, empty for pictures, errors and what is written another way too."""
     if not isinstance(output, dict):
@@ -146,10 +151,7 @@ def _read_output(output: Any) -> str:
     content = output.get("text") if output.get("output_type") == "stream" else None
     if isinstance(data, dict) and not any(kind.startswith("image/") for kind in data):
         content = data.get("text/plain")
-    text = (
-        "".join(filter(lambda line: isinstance(line, str), content)) if isinstance(content, list) else content
-    )
-    text = _COLOURS.sub("", text).strip("\n") if isinstance(text, str) else ""
+    text = _COLOURS.sub("", _join_lines(content)).strip("\n")
     return text if len(text) <= _LONGEST_OUTPUT else f"{text[:_LONGEST_OUTPUT]}…"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linkstore.core.arguments import require
-from linkstore.core.calls import Operation, arun, run
+from linkstore.core.calls import arun, run
 from linkstore.core.filters import Filter
 from linkstore.engines.contract import Report, Survey
 from linkstore.store.documents import DocumentMethods
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from linkstore.core.graph_answer import GraphAnswer, Lookup
     from linkstore.core.graph_query import GraphQuery
-    from linkstore.store.linking import StoreLinks
+    from linkstore.store.graph import StoreLinks
     from linkstore.store.pages import StorePages
     from linkstore.store.schema_record import StoreSchema
     from linkstore.store.usage import StoreAccesses
@@ -67,7 +67,9 @@ class CoreStore(SearchMethods, DocumentMethods):
             FilterError: If a filter is invalid.
             StrategyError: If it follows more links in a row than the store allows, or a limit is invalid.
         """
-        return run(self._match(query, filter, max_nodes, seconds, as_of))
+        from linkstore.store.graph import answer_query  # late: most searches are none of these
+
+        return run(answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds, as_of))
 
     async def amatch(
         self,
@@ -79,7 +81,11 @@ class CoreStore(SearchMethods, DocumentMethods):
         seconds: float = MAX_MATCH_SECONDS,
     ) -> GraphAnswer:
         """Answer a query about typed links: see :meth:`match`."""
-        return await arun(self._match(query, filter, max_nodes, seconds, as_of))
+        from linkstore.store.graph import answer_query
+
+        return await arun(
+            answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds, as_of)
+        )
 
     def find(self, name: str, *, type: str | None = None, filter: Filter | None = None) -> Lookup:
         """Find the document with an id or a name: a title, an alias, a number, or something like these.
@@ -103,28 +109,15 @@ class CoreStore(SearchMethods, DocumentMethods):
             FilterError: If the filter is invalid.
             ArgumentError: If the name is not a string.
         """
-        return run(self._find(name, type, filter))
+        from linkstore.store.graph import find_document
+
+        return run(find_document(self.backend, name, type, filter))
 
     async def afind(self, name: str, *, type: str | None = None, filter: Filter | None = None) -> Lookup:
         """Find the document with an id or a name: see :meth:`find`."""
-        return await arun(self._find(name, type, filter))
-
-    def _match(
-        self,
-        query: GraphQuery | Mapping[str, Any] | str,
-        filter: Filter | None,
-        max_nodes: int,
-        seconds: float,
-        as_of: str | date | None,
-    ) -> Operation[GraphAnswer]:
-        from linkstore.store.graph import answer_query  # late: most searches are none of these
-
-        return answer_query(self.backend, query, filter, self._max_depth, max_nodes, seconds, as_of)
-
-    def _find(self, name: str, type: str | None, filter: Filter | None) -> Operation[Lookup]:
         from linkstore.store.graph import find_document
 
-        return find_document(self.backend, name, type, filter)
+        return await arun(find_document(self.backend, name, type, filter))
 
     def survey(self) -> Survey:
         """Count documents, links and pages. The time grows with the size of the store."""
@@ -180,7 +173,7 @@ class CoreStore(SearchMethods, DocumentMethods):
     @property
     def links(self) -> StoreLinks:
         """The links between the documents: neighbours, paths, replacements and suggestions."""
-        from linkstore.store.linking import StoreLinks
+        from linkstore.store.graph import StoreLinks
 
         return StoreLinks(self.backend, self._max_depth)
 

@@ -6,7 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
@@ -25,6 +25,7 @@ from linkstore.core.documents import (
     ACCESS_KEY,
     HALF_LIFE_KEY,
     MEMORY_KEY,
+    Draft,
     check_id,
     convert_link_data,
     is_storable,
@@ -32,7 +33,7 @@ from linkstore.core.documents import (
     make_document,
 )
 from linkstore.core.hits import HIT_KEY
-from linkstore.core.links import LINKS_KEY, Link, get_links, parse_links
+from linkstore.core.links import LINKS_KEY, get_links, parse_links
 from linkstore.core.plans import Plan, StoredDocument, read_documents
 from linkstore.core.processes import infrequent_gc
 from linkstore.engines.bookkeeping import Backend
@@ -194,7 +195,10 @@ class DocumentMethods(StoreBase):
         matrix = _match_vectors(vectors, drafts)
         blank = [draft.id for draft in drafts if matrix is None and not draft.text.strip()]
         if blank:
-            _report_blank(blank, len(drafts), strict=strict)
+            message = f"{len(blank):,} of {len(drafts):,} documents have no text: {_list_first(blank)}"
+            if strict:
+                raise DocumentError(message)
+            warn(f"{message}; they are left out (strict=True refuses them)")
             drafts = [draft for draft in drafts if draft.text.strip()]
         yield from check_documents(self.backend, drafts)
         written: list[WriteCounts] = []
@@ -345,16 +349,6 @@ def _refuse_arguments(method: str, unknown: dict[str, Any]) -> None:
         raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A validated document, not embedded yet."""
-
-    id: str
-    text: str
-    metadata: Mapping[str, Any]
-    links: tuple[Link, ...]
-
-
 @infrequent_gc()
 def prepare_drafts(documents: Sequence[Document], ids: Sequence[str | None]) -> list[Draft]:
     """Check documents that are to be stored under these ids; None: the document's own, or a new one.
@@ -403,18 +397,6 @@ def check_text(id: str, text: str) -> None:
             text.encode()
     except UnicodeEncodeError as error:
         raise DocumentError(f"document {id!r} cannot be stored: {error}") from error
-
-
-def _report_blank(ids: Sequence[str], count: int, *, strict: bool) -> None:
-    """Warn that documents have no text.
-
-    Raises:
-        DocumentError: If ``strict``.
-    """
-    message = f"{len(ids):,} of {count:,} documents have no text: {_list_first(ids)}"
-    if strict:
-        raise DocumentError(message)
-    warn(f"{message}; they are left out (strict=True refuses them)")
 
 
 def _report_duplicates(drafts: Sequence[Draft], new: AbstractSet[str]) -> None:

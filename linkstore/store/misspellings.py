@@ -69,11 +69,20 @@ def check_vocabulary(
     Raises:
         UnknownNameError: For the first that is not there.
     """
-    error = yield from _find_unknown_name(backend, asked, filter)
-    if error is None:
-        error = yield from _find_unknown_type(backend, conditions)
-    if error is not None:
-        raise error
+    named = asked.checkable
+    missing = named and named - (yield from call_engine(backend, backend.vocabulary(named.storable)))
+    if missing and (yield from call_engine(backend, backend.scan(None, 1))):
+        raise make_unknown_name_error(missing, (yield from _suggest_names(backend, filter, missing.fields)))
+    equalities = [pair for condition in conditions for pair in condition.equalities]
+    if not equalities:
+        return
+    from linkstore.store.schema_graph import read_schema  # late: most searches name no type
+
+    if (recorded := (yield from read_schema(backend))) is not None:
+        schema = recorded.schema
+        for field, value in equalities:
+            if field == schema.type_field and isinstance(value, str) and value not in schema.types:
+                raise make_unknown_type_error(value, schema.types)
 
 
 def describe_mistake(backend: Backend, options: SearchOptions) -> Operation[str]:
@@ -83,10 +92,9 @@ def describe_mistake(backend: Backend, options: SearchOptions) -> Operation[str]
     """
     filters = (options.scope, options.template.seed_filter, options.template.result_filter)
     fields = frozenset[str]().union(*(condition.needed for condition in filters))
-    error = yield from _find_unknown_name(backend, Vocabulary(fields=fields), options.filter)
-    if error is None:
-        error = yield from _find_unknown_type(backend, filters)
-    if error is not None:
+    try:
+        yield from check_vocabulary(backend, Vocabulary(fields=fields), filters, options.filter)
+    except UnknownNameError as error:
         return str(error)
     for own in (options.seed_filter, options.result_filter):
         if mistake := (yield from describe_unmet_values(backend, own, options.scope)):
@@ -144,34 +152,6 @@ def _list_wanted_values(filter: Filter) -> Iterator[tuple[str, list[Any]]]:
             yield name, [value.get("$eq", value.get("$contains"))]
         elif "$in" in value or "$all" in value:
             yield name, list(value.get("$in", value.get("$all", ())))
-
-
-def _find_unknown_name(
-    backend: Backend, names: Vocabulary, filter: Filter | Condition | None
-) -> Operation[UnknownNameError | None]:
-    asked = names.checkable
-    missing = asked and asked - (yield from call_engine(backend, backend.vocabulary(asked.storable)))
-    if missing and (yield from call_engine(backend, backend.scan(None, 1))):
-        vocabulary = yield from _suggest_names(backend, filter, missing.fields)
-        return make_unknown_name_error(missing, vocabulary)
-    return None
-
-
-def _find_unknown_type(
-    backend: Backend, conditions: Iterable[Condition]
-) -> Operation[UnknownNameError | None]:
-    """Return an error for a document type of a filter that the schema of the store, if it has one, lacks."""
-    asked = [pair for condition in conditions for pair in condition.equalities]
-    if not asked:
-        return None
-    from linkstore.store.schema_graph import read_schema  # late: most searches name no type
-
-    if (recorded := (yield from read_schema(backend))) is not None:
-        schema = recorded.schema
-        for field, value in asked:
-            if field == schema.type_field and isinstance(value, str) and value not in schema.types:
-                return make_unknown_type_error(value, schema.types)
-    return None
 
 
 def _suggest_names(

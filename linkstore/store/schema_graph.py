@@ -12,6 +12,7 @@ from langchain_core.documents import Document
 
 from linkstore.core.arguments import require, require_list
 from linkstore.core.calls import Operation, call_engine, call_plan
+from linkstore.core.documents import Draft
 from linkstore.core.links import Link, parse_links
 from linkstore.core.plans import read_documents
 from linkstore.engines.bookkeeping import Backend
@@ -304,52 +305,21 @@ _MAX_NAMED_PROBLEMS: Final = 5
 _MAX_TRIES: Final = 20
 
 
-class CheckedDocument(Protocol):
-    """The properties of a document that are checked."""
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-        ...
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """Its metadata."""
-        ...
-
-    @property
-    def links(self) -> tuple[Link, ...]:
-        """Its links."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class _RelinkedDocument:
-    """A stored document with other links."""
-
-    id: str
-    metadata: Mapping[str, Any]
-    links: tuple[Link, ...]
-
-
 def read_schema(backend: Backend) -> Operation[RecordedSchema | None]:
     """Return the schema of a store with its mode, or None without one."""
     text = yield from call_engine(backend, backend.note(SCHEMA_NOTE))
     return None if text is None else RecordedSchema.from_json(text)
 
 
-def check_documents(backend: Backend, documents: Sequence[CheckedDocument]) -> Operation[None]:
+def check_documents(backend: Backend, documents: Sequence[Draft]) -> Operation[None]:
     """Check documents that are about to be written together.
 
     Raises:
         SchemaError: In the mode ``strict``, if the schema does not allow one of them.
     """
-    if not documents:
-        return
-    recorded = yield from read_schema(backend)
+    recorded = (yield from read_schema(backend)) if documents else None
     if recorded is not None:
-        problems = yield from find_problems(backend, recorded.schema, documents)
-        yield from _enforce_mode(backend, recorded.mode, problems, _describe_version(recorded.schema))
+        yield from _check(backend, recorded, documents)
 
 
 def check_links(backend: Backend, links: Mapping[str, tuple[Link, ...]]) -> Operation[None]:
@@ -362,15 +332,15 @@ def check_links(backend: Backend, links: Mapping[str, tuple[Link, ...]]) -> Oper
     if recorded is None:
         return
     stored = yield from call_plan(backend, read_documents(tuple(links)))
-    documents = [_RelinkedDocument(document.id, document.metadata, links[document.id]) for document in stored]
-    problems = yield from find_problems(backend, recorded.schema, documents)
-    yield from _enforce_mode(backend, recorded.mode, problems, _describe_version(recorded.schema))
+    relinked = [
+        Draft(document.id, document.text, document.metadata, links[document.id]) for document in stored
+    ]
+    yield from _check(backend, recorded, relinked)
 
 
-def find_problems(
-    backend: Backend, schema: Schema, documents: Sequence[CheckedDocument]
-) -> Operation[list[Problem]]:
-    """Return the problems of documents that are written together, in their order."""
+def _check(backend: Backend, recorded: RecordedSchema, documents: Sequence[Draft]) -> Operation[None]:
+    """Refuse documents that are written together, or record their problems, in the order of the documents."""
+    schema = recorded.schema
     entered = {(link.kind, link.tag) for document in documents for link in document.links if link.leads_in}
     leading = [link for document in documents for link in _find_leading_links(schema, document)]
     asked = sorted({(link.kind, link.tag) for link in leading} - entered)
@@ -382,10 +352,11 @@ def find_problems(
             link for link in _find_leading_links(schema, document) if (link.kind, link.tag) not in entered
         )
         problems += (Problem(id=document.id, text=describe_missing_end(link)) for link in missing)
-    return problems
+    why = f"version {schema.version} of the schema does not allow this"
+    yield from _enforce_mode(backend, recorded.mode, problems, why)
 
 
-def _find_leading_links(schema: Schema, document: CheckedDocument) -> Iterable[Link]:
+def _find_leading_links(schema: Schema, document: Draft) -> Iterable[Link]:
     """Return the links of a document that must lead to another one, or none if its type is unknown."""
     own = schema.type_of(document.metadata)
     if own is None or own not in schema.types:
@@ -401,31 +372,17 @@ def _find_entered_tags(backend: Backend, tags: Sequence[Tag]) -> Operation[set[T
     return {tags[at] for at in hop.source[hop.size > 0].tolist()}
 
 
-def _describe_version(schema: Schema) -> str:
-    return f"version {schema.version} of the schema does not allow this"
-
-
 def _enforce_mode(backend: Backend, mode: Mode, problems: Sequence[Problem], why: str) -> Operation[None]:
-    """Refuse problems with a schema, or record them."""
+    """Refuse problems with a schema, or add them to the list in the store, of which the last ones stay."""
     if not problems:
         return
     if mode == "strict":
-        raise make_schema_error(problems, why)
-    yield from record_problems(backend, problems)
-
-
-def make_schema_error(problems: Sequence[Problem], why: str) -> SchemaError:
-    """Return the error for documents that a schema does not allow."""
-    named = "; ".join(map(str, problems[:_MAX_NAMED_PROBLEMS]))
-    more = f"; and {len(problems) - _MAX_NAMED_PROBLEMS} more" if len(problems) > _MAX_NAMED_PROBLEMS else ""
-    details = [(problem.id, problem.text) for problem in problems]
-    return SchemaError(
-        f"{why}, and nothing was written: {named}{more}. Correct the documents or the schema", details
-    )
-
-
-def record_problems(backend: Backend, problems: Sequence[Problem]) -> Operation[None]:
-    """Add problems to the list in the store, of which the last :data:`KEPT` stay."""
+        named, left = "; ".join(map(str, problems[:_MAX_NAMED_PROBLEMS])), len(problems) - _MAX_NAMED_PROBLEMS
+        more = f"; and {left} more" if left > 0 else ""
+        details = [(problem.id, problem.text) for problem in problems]
+        raise SchemaError(
+            f"{why}, and nothing was written: {named}{more}. Correct the documents or the schema", details
+        )
 
     def add(text: str | None) -> str:
         recorded: list[list[str]] = orjson.loads(text) if text else []

@@ -30,7 +30,7 @@ WHERE = {
     "processes that read": "ingest/workers.py",
     "forks of a writer": "ingest/writer.py",
     "signals and pipes": "cli/exits.py",
-    "where a client keeps its settings": "cli/clients.py",
+    "where a client keeps its settings": "cli/install.py",
     "cores": "core/processes.py",
     "a library that ends badly on Linux": "embeddings/encoder.py",
 }

@@ -57,8 +57,8 @@ RICH = {"rich", "pygments", "markdown_it", "mdurl", "attr"}
 """What only a terminal needs."""
 MODULES = {
     "cli": "commands exits output query stores",
-    "core": "arguments arrays calls display documents filters hits lexical links plans processes"
-    " text vocabulary",
+    "core": "arguments arrays calls display documents filters hits lexical links plans processes text"
+    " vocabulary",
     "embeddings": "encoder names onnx wordllama",
     "engines": "bookkeeping contract embedded",
     "engines.embedded": "backend database derived files filters lexical location maintenance memory mirror"

@@ -286,7 +286,7 @@ def test_no_process_is_left_after_a_run_or_an_interrupt(importable, together):
 
 
 def test_a_process_that_reads_starts_without_numpy_and_without_a_store():
-    readers = ("html.folder", "notes.vault", "jsonlines", "records", "wiki.source", "wiki.zim", "web.crawl")
+    readers = ("html.folder", "notes.vault", "records", "wiki.source", "wiki.zim", "web.crawl")
     imported = ", ".join(f"linkstore.ingest.{name}" for name in ("workers", *readers))
     code = f"import sys, {imported}; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -53,7 +53,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "make_writing_tools",
     ),
     "linkstore.cli": ("main",),
-    "linkstore.cli.clients": ("CLIENTS",),
+    "linkstore.cli.install": ("CLIENTS",),
     "linkstore.cli.commands": (
         "add_command",
         "complete_words",
@@ -483,7 +483,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
         "render_note",
     ),
     "linkstore.ingest.notes.routes": ("Routes",),
-    "linkstore.ingest.page": (
+    "linkstore.ingest.html.folder": (
         "find_named_pages",
         "find_original",
     ),

@@ -1,4 +1,4 @@
-"""A folder of built HTML and Markdown as a source of pages, and its redirects.
+"""Files of built HTML and Markdown as sources: a folder with its redirects, a page, what a list names.
 
 Whether a page changed is decided by a hash of its bytes, which are read if its file may have changed: see
 :mod:`linkstore.ingest.outlines`.
@@ -6,27 +6,44 @@ Whether a page changed is decided by a hash of its bytes, which are read if its 
 A page redirects by ``<meta http-equiv="refresh">`` (HTML Living Standard, section 4.2.5.3). A ``_redirects``
 file (Netlify, Cloudflare Pages) or ``redirects`` file has one line ``from to [status]`` for each redirect.
 Lines with wildcards, placeholders or conditions are left out, because they do not name a single page.
+
+An ``llms.txt`` is a list of the pages of a site that matter, in Markdown (https://llmstxt.org). Each page is
+a link, often to the same page in Markdown, which has the page's own URL with ``.md`` appended.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, islice, takewhile
+from pathlib import Path, PurePosixPath
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 import xxhash
 
+from linkstore.core.arguments import as_path
 from linkstore.core.urls import Site, split_tag
+from linkstore.errors import SourceNotFoundError
 from linkstore.extract.html import decode_html
 from linkstore.extract.protocol import Chunk, Page
 from linkstore.ingest.chunks import add_incoming_links, make_chunks
 from linkstore.ingest.copies import merge_copies
 from linkstore.ingest.documents import Claims
-from linkstore.ingest.files import Listing, PageFile, detect_bases, detect_origins, list_pages, open_folder
+from linkstore.ingest.files import (
+    Listing,
+    PageFile,
+    detect_bases,
+    detect_origins,
+    list_pages,
+    open_folder,
+    quote_path,
+)
 from linkstore.ingest.folders import Folder
 from linkstore.ingest.html.chrome import INVENTORY_NAME as INVENTORY
 from linkstore.ingest.html.chrome import (
@@ -45,10 +62,13 @@ from linkstore.ingest.source import BadInput, SourcePage, UnreadablePageError
 from linkstore.ingest.suffixes import (
     HTML_SUFFIXES,
     MARKDOWN_SUFFIXES,
+    NOTE_SUFFIXES,
     NOTEBOOK_SUFFIX,
     PDF_SUFFIX,
     RST_SUFFIX,
+    SITE_SUFFIXES,
     TEXT_SUFFIX,
+    get_suffix,
 )
 from linkstore.ingest.texts import read_notebook_page, read_rst_page, read_text_page
 from linkstore.ingest.titles import PageTitles
@@ -388,3 +408,105 @@ def read_file_content(file: PageFile, most: int) -> bytes | BadInput:
         return BadInput(name=file.url, reason=str(error))
     except OSError as error:
         return BadInput(name=file.url, reason=error.strerror or str(error), hides=(file.url,))
+
+
+_LONGEST_LIST: Final = 16 * 2**20
+LIST_NAME: Final = "llms.txt"
+_LINK: Final = re.compile(r"\[[^\]\n]{0,400}+\]\(\s*<?([^\s()<>]{1,2048})>?[^()\n]{0,1000}\)")
+
+
+@dataclass(frozen=True, slots=True)
+class PageSource(PathSettings):
+    """A single page: a file of HTML, Markdown, plain text, or a notebook.
+
+    A page of the web is ``WebsiteSource(url, follow_links=False)``.
+
+    Args:
+        path: The file.
+
+    Its other settings are those of :class:`~linkstore.ingest.settings.PathSettings`.
+    """
+
+    @contextmanager
+    def open(self) -> Iterator[FolderPages]:
+        """Look at the file.
+
+        Raises:
+            SourceNotFoundError: If there is no such file, or it is of another kind.
+        """
+        folder, name = _open_file(self.path, "a page")
+        if get_suffix(name) not in SITE_SUFFIXES | NOTE_SUFFIXES:
+            raise SourceNotFoundError(
+                f"{str(self.path)!r} is no page; pages are {', '.join(sorted(SITE_SUFFIXES))}"
+            )
+        file = PageFile(folder=folder, page=name, url=quote_path(name))
+        yield FolderPages(self, Listing(folder=folder, files=(file,)))
+
+
+@dataclass(frozen=True, slots=True)
+class LlmsTxtSource(PathSettings):
+    """The pages of a folder that its ``llms.txt`` names.
+
+    The list of a website is indexed as ``WebsiteSource("https://…/llms.txt")``.
+
+    Args:
+        path: The file; links in it are relative to its folder, which also stands for the site's root.
+
+    Its other settings are those of :class:`~linkstore.ingest.settings.PathSettings`.
+    """
+
+    @contextmanager
+    def open(self) -> Iterator[FolderPages]:
+        """Read the list.
+
+        Raises:
+            SourceNotFoundError: If there is no such file, or it cannot be read.
+        """
+        folder, name = _open_file(self.path, "an llms.txt")
+        try:
+            written = decode_html(folder.read(name, _LONGEST_LIST)).text
+        except UnreadablePageError as error:
+            raise SourceNotFoundError(f"{str(self.path)!r} cannot be read: {error}") from error
+        listed = list_pages(folder)
+        files = {file.page: file for file in listed.files}
+        chosen: dict[str, PageFile] = {}
+        problems: list[BadInput] = []
+        for href in find_named_pages(written):
+            path = unquote(urlsplit(href).path).lstrip("/").removeprefix("./")
+            tried = (path, f"{path.rstrip('/')}/index.html".lstrip("/"), f"{path}.html", f"{path}.md")
+            page = next((candidate for candidate in tried if candidate in files), None)
+            if page is None:
+                problems.append(BadInput(name=href, reason="the list names it, and it is not in the folder"))
+                continue
+            original = find_original(files[page].url)
+            aliases = (original,) if original and unquote(original) not in files else ()
+            chosen[page] = replace(files[page], aliases=(*files[page].aliases, *aliases))
+        pages = tuple(chosen[page] for page in sorted(chosen))
+        yield FolderPages(
+            self, replace(listed, files=pages, problems=(*listed.problems, *problems), unread={})
+        )
+
+
+def _open_file(path: str | Path, wanted: str) -> tuple[Folder, str]:
+    file = as_path("path", path)
+    if not file.is_file():
+        raise SourceNotFoundError(f"the file {str(path)!r} does not exist; give {wanted}")
+    real = Path(os.path.realpath(file))
+    return Folder(real.parent), real.name
+
+
+def is_page_list(place: str) -> bool:
+    """Say whether a path or URL names such a list."""
+    return PurePosixPath(urlsplit(place).path).name.lower() == LIST_NAME
+
+
+def find_named_pages(text: str) -> list[str]:
+    """Return the URLs that a list names, as written, each once and without fragment."""
+    written = (match[1].partition("#")[0] for match in _LINK.finditer(text))
+    return list(dict.fromkeys(filter(None, written)))
+
+
+def find_original(url: str) -> str | None:
+    """Return the URL of the page that this is the Markdown of, None if it is not named so."""
+    original = url.removesuffix(".md")
+    return None if original == url or original.endswith("/") else original

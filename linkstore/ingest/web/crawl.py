@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from linkstore.core.urls import drop_tracking
 from linkstore.errors import FetchError, LinkStoreError, RobotsError
 from linkstore.ingest.chunks import ChunkLimits
+from linkstore.ingest.html.folder import find_original
 from linkstore.ingest.html.pages import PageContent
-from linkstore.ingest.page import find_original
 from linkstore.ingest.settings import hash_values
 from linkstore.ingest.source import BadInput, EmptyPageError, SourcePage, UnreadablePageError
 from linkstore.ingest.titles import SiteNames

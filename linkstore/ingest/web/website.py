@@ -17,7 +17,7 @@ from linkstore.core.arguments import require
 from linkstore.core.display import make_readable
 from linkstore.core.urls import Site
 from linkstore.extract.html import decode_html
-from linkstore.ingest.page import find_named_pages, is_page_list
+from linkstore.ingest.html.folder import find_named_pages, is_page_list
 from linkstore.ingest.source import BadInput, Partition, SourcePage
 from linkstore.ingest.web.client import Client
 from linkstore.ingest.web.crawl import Crawl

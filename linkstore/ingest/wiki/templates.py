@@ -202,17 +202,9 @@ def _render_citation(call: TemplateCall) -> RenderedTemplate:
     return (text, TemplateLink(url, render_text(find_title(call.fields))))
 
 
-def _render_last(call: TemplateCall) -> str:
-    return call.values[-1].strip() if call.values else ""
-
-
 def _make_pattern(pattern: str) -> Callable[[TemplateCall], str]:
     """Make a rule that shows a text, with ``$1`` for the first argument."""
     return lambda call: _PLACE.sub(lambda match: call.value(int(match[1])), pattern)
-
-
-def _render_joined(call: TemplateCall) -> str:
-    return ", ".join(value.strip() for value in call.values if value.strip())
 
 
 def _render_quotation(call: TemplateCall) -> str:
@@ -296,7 +288,7 @@ def _render_sorted_name(call: TemplateCall) -> RenderedTemplate:
 def _list_rules() -> Iterator[tuple[Callable[[TemplateCall], RenderedTemplate], str]]:
     """Yield each rule with the names of the templates that it is for."""
     rules: dict[str, Callable[[TemplateCall], RenderedTemplate]] = {
-        "last": _render_last,
+        "last": lambda call: call.values[-1].strip() if call.values else "",
         "quotation": _render_quotation,
         "date": _render_date,
         "measure": _render_measure,
@@ -304,7 +296,7 @@ def _list_rules() -> Iterator[tuple[Callable[[TemplateCall], RenderedTemplate], 
         "fraction": _render_fraction,
         "nihongo": _render_nihongo,
         "columns": _render_columns,
-        "joined": _render_joined,
+        "joined": lambda call: ", ".join(filter(None, map(str.strip, call.values))),
         "list": _render_list,
         "url": _render_url,
         "interlanguage": _render_interlanguage,
