@@ -57,8 +57,8 @@ def test_links_are_read_as_they_were_parsed(links) -> None:
     vector = np.ones(1, np.float32)
     version = DocumentVersion("a", "", {}, "", dump_links(links), b"", vector)
     assert version.links == sorted((one.kind, one.tag, one.direction, one.weight) for one in links)
-    for side, weights in version.weights().items():
-        assert weights == collect_weights(links, side, EVERYTHING)
+    for side in codes.SIDES:
+        assert version.weights(side) == collect_weights(links, side, EVERYTHING)
 
 
 class TestCodes:

@@ -177,6 +177,7 @@ def pack_batch(text: str, at: int, rows: Iterable[Iterable[bytes]], routing: byt
 
 StoredLink = tuple[str, str, str, float]
 """A parsed link: kind, tag, direction, weight."""
+SIDES: Final[tuple[Side, Side]] = ("out", "in")
 ReplacedLinks = Mapping[str, str]
 """The column of replaced links: for each kind, see :func:`make_replacement`."""
 LONGEST_KEY: Final = 65_535
@@ -194,7 +195,6 @@ _REQUIRED_COLUMNS: Final = 7
 _RELINKED: Final = 7
 _TIMES: Final = slice(11, 16)
 """The places of write times in a row of :data:`.statements.VERSION`."""
-_SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"out": ("out",), "in": ("in",), "bidir": ("out", "in")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,13 +336,12 @@ class DocumentVersion:
             {**self.fields, LINKS_KEY: parse_stored_links(self.id, written)} if written else dict(self.fields)
         )
 
-    def weights(self) -> dict[Side, dict[tuple[str, str], float]]:
-        """Return the link groups of the document on each side, with the highest weight of its links."""
-        weights: dict[Side, dict[tuple[str, str], float]] = {"out": {}, "in": {}}
-        for kind, tag, direction, weight in self.links:
-            for side in _SIDES[direction]:
-                of = weights[side]
-                of[kind, tag] = max(weight, of.get((kind, tag), 0.0))
+    def weights(self, side: Side) -> dict[tuple[str, str], float]:
+        """Return the link groups of the document on one side, with the highest weight of its links."""
+        weights: dict[tuple[str, str], float] = {}
+        for kind, tag, direction, weight in parse_stored_links(self.id, self.parsed_links):
+            if direction in (side, "bidir") and weight >= weights.get((kind, tag), 0.0):
+                weights[kind, tag] = weight
         return weights
 
     def filter_groups(self, side: Side, condition: Condition) -> dict[tuple[str, str], float]:
@@ -351,7 +350,7 @@ class DocumentVersion:
         The data are only in the JSON.
         """
         if condition.always or '"data":' not in self.written_links:
-            return self.weights()[side] if condition.matches({}) else {}
+            return self.weights(side) if condition.matches({}) else {}
         return collect_weights(parse_links(self.metadata(), self.id), side, condition)
 
     def record(self) -> Record:

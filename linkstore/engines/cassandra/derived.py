@@ -32,7 +32,7 @@ import xxhash
 from linkstore.core.lexical import extract_document_terms, get_document_name, list_other_names
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
-from linkstore.engines.cassandra.codec import DocumentVersion
+from linkstore.engines.cassandra.codec import SIDES, DocumentVersion
 from linkstore.engines.cassandra.reading import RowFetcher, split_by_weight
 from linkstore.engines.cassandra.statements import MEMBER_ROWS, WORD_ROWS, DerivedTable, Statement
 
@@ -307,8 +307,8 @@ def derive_members(version: DocumentVersion, code: bytes) -> dict[RowKey, bytes]
     """Return the members of a document, one on each side of its link groups."""
     return {
         (*group, side, 0, version.id): pack_member_state(weight, code)
-        for side, weights in version.weights().items()
-        for group, weight in weights.items()
+        for side in SIDES
+        for group, weight in version.weights(side).items()
     }
 
 

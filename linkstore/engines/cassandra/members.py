@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from linkstore.core.arrays import Bools, Floats, Ints, cosine_similarities, is_member, sort_unique
-from linkstore.core.filters import Condition
+from linkstore.core.filters import EVERYTHING, Condition
 from linkstore.core.plans import EngineOperation, Members, ReachedMembers, Side, select_by_group
 from linkstore.engines.cassandra import codec
 from linkstore.engines.cassandra import statements as cql
@@ -204,15 +204,17 @@ class MemberPool:
         self.filtered = len(sort_unique(self.refs[~passes]))
         self._keep(passes)
         if not self._fetch.links.always:
-            self._filter_links(self._fetch.side, self._fetch.links)
+            has_link = self._weigh_links(np.arange(len(self.refs)), self._fetch.links)
+            self.filtered_links = int(np.count_nonzero(~has_link))
+            self._keep(has_link)
 
-    def _filter_links(self, side: Side, links: Condition) -> None:
-        entries = zip(self.refs.tolist(), self._owner.tolist(), strict=True)
-        weights = [self._known.weights(ref, side, links).get(self._tags[group]) for ref, group in entries]
-        self._weight = np.array([weight or 0 for weight in weights], np.float32)
-        passes = np.array([weight is not None for weight in weights], np.bool_)
-        self.filtered_links = int(np.count_nonzero(~passes))
-        self._keep(passes)
+    def _weigh_links(self, entries: Ints, links: Condition = EVERYTHING) -> Bools:
+        """Set the weights of entries by the links of their documents, and say which have a link."""
+        pairs = zip(self.refs[entries].tolist(), self._owner[entries].tolist(), strict=True)
+        side = self._fetch.side
+        weights = [self._known.weights(ref, side, links).get(self._tags[group]) for ref, group in pairs]
+        self._weight[entries] = [weight or 0 for weight in weights]
+        return np.array([weight is not None for weight in weights], np.bool_)
 
     def list_unread(self) -> list[int]:
         """Return the documents to read next, none if the result is complete."""
@@ -249,10 +251,7 @@ class MemberPool:
         if not len(newly_read):
             return
         kept = np.ones(len(self.refs), np.bool_)
-        for at in newly_read.tolist():
-            weight = self._known.weights(self.refs[at], self._fetch.side).get(self._tags[self._owner[at]])
-            kept[at] = weight is not None
-            self._weight[at] = weight or 0
+        kept[newly_read] = self._weigh_links(newly_read)
         there = newly_read[kept[newly_read]]
         if len(there) and self._fetch.vector is not None:
             vectors = self._known.vectors(self.refs[there].tolist())
