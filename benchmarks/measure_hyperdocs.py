@@ -107,7 +107,7 @@ def name_groups(manual: Manual, rule: str, chosen: str | None) -> list[str]:
     if chosen is None and manual.language != "en":
         return ["other languages", manual.name]
     if chosen is None:
-        return ["all", manual.split, rule, manual.name]
+        return ["English", manual.split, rule, manual.name]
     return list(dict.fromkeys([chosen.replace(",", "+"), manual.name]))
 
 
