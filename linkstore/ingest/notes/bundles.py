@@ -236,9 +236,12 @@ class Bundles:
         return {page: frozenset(named) for page, named in kinds.items()}
 
     def describe(self, page: str) -> str:
-        """Return a text that changes whenever a page would be read otherwise, though its file is the same."""
+        """Return a text that changes whenever a page would be read otherwise, though its file is the same.
+
+        It is empty for a page that is in no bundle and that none names.
+        """
         if page not in self._roots and page not in self._named_by:
-            return "False[][]"  # which the rest comes to
+            return ""
         written = set(self._targets.get(page, ()))
         concept = self.concepts.get(page)
         state = str(page in self.untyped)
