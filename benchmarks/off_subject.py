@@ -32,11 +32,8 @@ from hyperdocs.questions import read_questions
 from langchain_core.documents import Document
 
 from linkstore import LinkStore
-from linkstore.core.lexical import extract_question_terms
 from linkstore.embeddings.names import LEAST_SIMILARITY
 from linkstore.ingest import FolderSource, index
-from linkstore.strategies import Similarity
-from linkstore.strategies.first_stage import DOUBT_SLOPE
 
 QUESTIONS = Path(__file__).parent / "_off_subject.json"
 DOMAINS = ("ibmcloud", "fiqa", "govt", "clapnq")
@@ -112,22 +109,14 @@ def _differ(name: str, other: str) -> bool:
 
 
 def _find_margins(store: LinkStore, embedding: str, questions: Sequence[str]) -> Margins:
-    """Return how much more than the embedding's the least similarity must be for each question to be doubted.
-
-    A least similarity that nothing reaches makes the search name all unknown words that are no slips.
-    """
-    least, margins = LEAST_SIMILARITY[embedding], []
-    with patch.dict(LEAST_SIMILARITY, {embedding: 9.0}):
-        for question in questions:
-            hits = store.search(question)
-            if hits.doubt is None:
-                margins.append(float("inf"))
-                continue
-            unknown = hits.doubt.removeprefix("no document has the words ").partition(", and the most")[0]
-            share = len(unknown.split(", ")) / len(extract_question_terms(question)[0])
-            highest = store.search(question, strategy=Similarity(k=1))[0].similarity
-            margins.append(highest - DOUBT_SLOPE * (share - 0.5) - least)
-    return np.array(margins)
+    """Return the least step of :data:`STEPS` by which each question is doubted, infinity if none does it."""
+    least, margins = LEAST_SIMILARITY[embedding], np.full(len(questions), np.inf)
+    for step in sorted(STEPS, reverse=True):
+        with patch.dict(LEAST_SIMILARITY, {embedding: least + step}):
+            for row, question in enumerate(questions):
+                if store.search(question).doubt is not None:
+                    margins[row] = step
+    return margins
 
 
 def _count(own: Sequence[Margins], others: Sequence[Margins]) -> dict[str, Any]:
@@ -135,10 +124,10 @@ def _count(own: Sequence[Margins], others: Sequence[Margins]) -> dict[str, Any]:
     true, false = np.concatenate(own), np.concatenate(others)
     return {
         "own": len(true),
-        "doubted, %": 100 * float((true < 0).mean()),
+        "doubted, %": 100 * float((true <= 0).mean()),
         "others": len(false),
-        "undoubted, %": 100 * float((false >= 0).mean()),
-        "curve": [[100 * float((true < step).mean()), 100 * float((false >= step).mean())] for step in STEPS],
+        "undoubted, %": 100 * float((false > 0).mean()),
+        "curve": [[100 * float((true <= step).mean()), 100 * float((false > step).mean())] for step in STEPS],
     }
 
 

@@ -108,6 +108,7 @@ class LexicalMatches:
         document_frequency: How many documents of the scope have each of the words that were looked up;
             of a word that more than :data:`~linkstore.core.lexical.POSTINGS` have, perhaps only one more
             than these.
+        documents: How many documents the scope has, for the rarity of a word; perhaps not up to date.
     """
 
     refs: Ints
@@ -115,6 +116,7 @@ class LexicalMatches:
     left_out: tuple[str, ...] = ()
     sampled: tuple[str, ...] = ()
     document_frequency: Mapping[str, int] = field(default_factory=dict)
+    documents: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -454,10 +454,11 @@ def _is_elsewhere(hits: Hits, text: str) -> bool:
 
     A document that is missing costs a conversation more than one too many.
     """
-    if hits.doubt is None or max(hit.similarity for hit in hits) >= (hits.least_similarity or 0.0):
+    doubt, least = hits.doubt or "", hits.least_similarity or 0.0
+    if not doubt.startswith("no document has") or max(hit.similarity for hit in hits) >= least:
         return False
     asked = set(extract_terms(text))
-    return len(asked.intersection(extract_terms(hits.doubt))) >= max(2, len(asked) / 2)
+    return len(asked.intersection(extract_terms(doubt))) >= max(2, len(asked) / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -20,9 +22,13 @@ from linkstore.core.arrays import (
     sort_unique,
 )
 from linkstore.core.hits import Hits
-from linkstore.core.lexical import MAX_QUESTION_WORDS, POSTINGS, extract_question_terms
+from linkstore.core.lexical import (
+    MAX_QUESTION_WORDS,
+    POSTINGS,
+    extract_document_terms,
+    extract_question_terms,
+)
 from linkstore.core.plans import Plan
-from linkstore.core.text import tokenize
 from linkstore.errors import CapabilityError, StrategyError
 from linkstore.strategies.base import HOP_SIDES, Question, Strategy, Traversing
 from linkstore.strategies.names import find_named_documents, leave_query
@@ -51,6 +57,7 @@ class FirstStage:
         highest: The highest similarity of any document, even below the minimum, None for an empty store.
         lexical_refs: Those that match words, best first, even below the minimum.
         document_frequency: How many documents have each word of the question, as far as they were looked up.
+        documents: How many documents were searched for words.
         unknown: The words of the question that no document has.
     """
 
@@ -62,6 +69,7 @@ class FirstStage:
     highest: float | None
     lexical_refs: Ints
     document_frequency: Mapping[str, int]
+    documents: int
     unknown: tuple[str, ...]
 
     def scores(self, refs: Ints, similarity: Floats) -> Floats:
@@ -97,14 +105,18 @@ class FirstStage:
         return words
 
 
-DOUBT_SLOPE: Final = 0.4
-"""By how much the similarity that leaves no doubt grows with the share of unknown words. Fitted on 2026-11-30
-on seven stores with wordllama; docs/explanation/ranking.md has what it gives on them and on others."""
+DOUBT_AT: Final = (1_000, 0.4)
+"""The size of a store, and the share of words that its nearest have, where the least similarity decides."""
+DOUBT_BY_SIZE: Final = 0.08
+"""By how much the similarity that leaves no doubt grows when a store has ten times as many documents."""
+DOUBT_BY_WORDS: Final = 0.2
+"""By how much it falls when the nearest documents have all words instead of none. Fitted on 2026-12-01 with
+wordllama; docs/benchmarks.md has what it gives on stores that were left out."""
 MAX_LISTED: Final = 8
 """How many words that no document has are named."""
-SLIP_DOCUMENTS: Final = 30
-"""How many of the nearest documents are read for the words that unknown ones may be slips of."""
-SLIP_CHARACTERS: Final = 10_000
+NEAREST: Final = 30
+"""How many of the nearest documents are read for the words of a question."""
+READ_CHARACTERS: Final = 10_000
 """How much of each of them."""
 SLIP_RATIO: Final = 0.8
 """How much of a word and of its slip must be the same, as :class:`difflib.SequenceMatcher` measures it."""
@@ -143,6 +155,7 @@ def run_first_stage(
         highest=highest,
         lexical_refs=matches.refs,
         document_frequency=matches.document_frequency,
+        documents=matches.documents,
         unknown=unknown,
     )
 
@@ -152,29 +165,38 @@ def find_doubt(
 ) -> Plan[None]:
     """Record why a question, unless it means a document by name, seems to be about something else.
 
-    It is if no document has some of its words, and the less similar the best document is, the fewer of them
-    suffice: it must reach the least similarity where half of the words are unknown. Slips do not count, which
-    the nearest documents spell otherwise. A question of one word is not doubted. If the caller or the store
-    sets a minimum similarity, that decides instead.
+    It does if no document is similar enough: as similar as the least similarity, more in a large store, where
+    something similar is found for any question, and less if the nearest documents have many of its words
+    together. A word counts the more the fewer documents have it, and slips, which the nearest documents spell
+    otherwise, do not. A question of one word is not doubted, nor one whose words the nearest have. If the
+    caller or the store sets a minimum similarity, that decides instead.
     """
-    least, unknown = question.least_similarity, stage.unknown
+    least, highest = question.least_similarity, stage.highest
     if least is None:
         return
     trail.least_similarity = -1.0 if named else least
-    if named or controls.min_similarity is not None or stage.highest is None or not unknown:
+    asked = dict.fromkeys(stage.unknown, 0) | dict(stage.document_frequency)
+    if named or controls.min_similarity is not None or highest is None or len(asked) < 2:
         return
-    asked = len({*stage.document_frequency, *unknown})
-    enough = asked * ((stage.highest - least) / DOUBT_SLOPE + 0.5)
-    if asked < 2 or len(unknown) <= enough:
+    documents, share = DOUBT_AT
+    enough = least + DOUBT_BY_SIZE * math.log10(max(stage.documents, 10) / documents) + DOUBT_BY_WORDS * share
+    if highest >= enough:
         return
-    nearest = stage.refs[np.argsort(-stage.similarity, kind="stable")[:SLIP_DOCUMENTS]]
-    documents = yield from plans.ask(plans.Documents(refs=nearest))
-    written = {word for document in documents for word in tokenize(document.text[:SLIP_CHARACTERS])}
-    unknown = tuple(word for word in unknown if not _is_slip(word, written))
-    if unknown and len(unknown) > enough:
-        more = f" and {len(unknown) - MAX_LISTED:,} more" if len(unknown) > MAX_LISTED else ""
-        words = f"{', '.join(unknown[:MAX_LISTED])}{more}"
-        trail.doubt = f"no document has the words {words}, and the most similar one has {stage.highest:.2f}"
+    nearest = stage.refs[np.argsort(-stage.similarity, kind="stable")[:NEAREST]]
+    texts = yield from plans.ask(plans.Documents(refs=nearest))
+    parts = (extract_document_terms(text.text[:READ_CHARACTERS], text.metadata, text.id) for text in texts)
+    written = set(chain.from_iterable(parts))
+    lacking = [word for word in asked if word not in written and (asked[word] or not _is_slip(word, written))]
+    slips = set(asked).difference(written, lacking)
+    weights = {word: (1 + count) ** -0.5 for word, count in asked.items() if word not in slips}
+    has = 1 - sum(map(weights.__getitem__, lacking)) / max(sum(weights.values()), 1e-9)
+    if lacking and highest < enough - DOUBT_BY_WORDS * has:
+        unknown = [word for word in lacking if not asked[word]]
+        words = unknown or lacking
+        more = f" and {len(words) - MAX_LISTED:,} more" if len(words) > MAX_LISTED else ""
+        lack = "no document has" if unknown else "the nearest documents lack"
+        listed = f"{', '.join(words[:MAX_LISTED])}{more}"
+        trail.doubt = f"{lack} the words {listed}, and the most similar one has {highest:.2f}"
 
 
 def _is_slip(word: str, written: Iterable[str]) -> bool:

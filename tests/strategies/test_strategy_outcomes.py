@@ -157,31 +157,43 @@ class TestSubject:
     )
 
     @pytest.mark.parametrize(
-        ("text", "half", "few"),  # what is doubted where half must be unknown, and where a tenth suffices
+        ("text", "lacking", "least"),  # the best has 0.04, and so few documents count as ten
         [
-            ("sourdough yeast", ["sourdough", "yeast"], ["sourdough", "yeast"]),
-            ("sourdough yeast pump boiler", ["sourdough", "yeast"], ["sourdough", "yeast"]),
-            ("sourdough yeast pump boiler cleaned", [], ["sourdough", "yeast"]),
-            ("sourdough yeast flour pump boiler cleaned", *2 * [["flour", "sourdough", "yeast"]]),
-            ("sourdough pump boiler", [], ["sourdough"]),
-            ("pump boiler cleaned", [], []),
-            ("sourdough the of a is", [], []),  # one word says little
-            ("Grimsel sourdough yeast", ["sourdough", "yeast"], ["sourdough", "yeast"]),  # rare is no name
+            ("sourdough yeast", ["sourdough", "yeast"], 0.12),
+            (
+                "sourdough yeast pump boiler",
+                ["sourdough", "yeast"],
+                0.178,
+            ),  # each known one is in 5 documents
+            ("sourdough pump boiler", ["sourdough"], 0.21),
+            ("sourdough pump boiler cleaned", ["sourdough"], 0.23),
+            ("Grimsel sourdough yeast", ["sourdough", "yeast"], 0.172),  # in one document: counts more
+            ("pump boiler cleaned", [], 2.0),
+            ("sourdough the of a is", [], 2.0),  # one word says little
         ],
     )
     @pytest.mark.parametrize("strategy", [PageRank(), AllPaths()], ids=["pagerank", "all_paths"])
-    def test_the_less_similar_the_best_is_the_fewer_unknown_words_suffice(self, strategy, text, half, few):
-        for least, subject in ((0.05, half), (0.2, few)):  # the best has 0.04
-            hits = self.SEARCH(strategy, text=text, least_similarity=least)
+    def test_the_more_of_its_words_the_nearest_have_the_less_similarity_suffices(
+        self, strategy, text, lacking, least
+    ):
+        for added, subject in ((-0.003, []), (0.003, lacking)):
+            hits = self.SEARCH(strategy, text=text, least_similarity=min(least + added, 0.9))
             named = (hits.doubt or "").removeprefix("no document has the words ").partition(", and the")[0]
             assert (sorted(named.split(", ")) if named else []) == subject
             assert hits, "the nearest are found all the same"
 
-    @pytest.mark.parametrize(("least", "found"), [(0.039, True), (0.04, True), (0.041, False)])
-    def test_with_half_unknown_a_document_as_similar_as_the_least_leaves_no_doubt(self, least, found) -> None:
-        least = float(np.float32(least)) if least != 0.04 else self.SEARCH(Similarity(k=1))[0].similarity
-        hits = self.SEARCH(PageRank(), text="sourdough yeast pump boiler", least_similarity=least)
-        assert (hits.doubt is None) == found
+    @pytest.mark.parametrize(("documents", "least"), [(40, 0.0718), (80, 0.0477)])
+    def test_a_larger_store_needs_more_and_words_that_only_distant_documents_have_are_lacking(
+        self, documents, least
+    ):
+        near = [make_record(f"{n}", 0.04, text="the pump is cleaned") for n in range(documents - 1)]
+        search = store(*near, make_record("far", -0.5, text="sourdough and yeast"))
+        for added in (-0.003, 0.003):
+            hits = search(PageRank(named=0), text="sourdough yeast", least_similarity=least + added)
+            expected = (
+                "the nearest documents lack the words sourdough, yeast, and the most similar one has 0.04"
+            )
+            assert hits.doubt == (expected if added > 0 else None)
 
     @pytest.mark.parametrize("text", ["sourdough yeast", "pump"])
     def test_a_similarity_that_the_caller_sets_decides_instead(self, text: str) -> None:

@@ -183,6 +183,7 @@ class OracleReader(Reader):
             score=_to_floats([scores[ref] for ref in ordered]),
             left_out=tuple(left),
             document_frequency={word: min(having[word], POSTINGS + 1) for word in taken},
+            documents=len(self._records),
         )
 
     def _weight(self, of: Sequence[str], word: str, having: int, average: float) -> float:

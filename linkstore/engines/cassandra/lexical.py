@@ -394,9 +394,11 @@ class LexicalCandidates:
         self._words = [rows.word for rows in found.taken]
         having = [rows.count_documents() for rows in found.taken]
         self._having = dict(zip(self._words, having, strict=True))
-        documents = max([round(found.totals.documents), *having])  # the count may be older than the postings
+        self._documents = max(
+            [round(found.totals.documents), *having]
+        )  # the count may be older than the postings
         self._average = found.totals.average
-        self._frequency = [inverse_frequency(documents, each) for each in having]
+        self._frequency = [inverse_frequency(self._documents, each) for each in having]
         self._score_all(found)
         self._settled = np.zeros(len(self.refs), np.bool_)
         self._wanted = fetch.k
@@ -443,6 +445,7 @@ class LexicalCandidates:
             left_out=self._left,
             sampled=self._sampled,
             document_frequency=self._having,
+            documents=self._documents,
         )
 
     def _score_all(self, found: WordLookup) -> None:

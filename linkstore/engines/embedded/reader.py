@@ -302,7 +302,11 @@ class EmbeddedReader(Reader):
         )
         best = self._first_passing(rows, scores, fetch)
         return LexicalMatches(
-            refs=best.refs, score=best.similarity, left_out=tuple(left), document_frequency=having
+            refs=best.refs,
+            score=best.similarity,
+            left_out=tuple(left),
+            document_frequency=having,
+            documents=documents,
         )
 
     @as_operation
