@@ -55,6 +55,7 @@ from linkstore.memory.turns import (
 from linkstore.store.linkstore import LinkStore
 from linkstore.strategies.all_paths import AllPaths
 from linkstore.strategies.base import Question, Strategy, rerank_hits
+from linkstore.strategies.first_stage import UNKNOWN_WORDS
 from linkstore.strategies.pagerank import PageRank
 from linkstore.strategies.resolver import strip_word
 
@@ -455,7 +456,7 @@ def _is_elsewhere(hits: Hits, text: str) -> bool:
     A document that is missing costs a conversation more than one too many.
     """
     doubt, least = hits.doubt or "", hits.least_similarity or 0.0
-    if not doubt.startswith("no document has") or max(hit.similarity for hit in hits) >= least:
+    if not doubt.startswith(UNKNOWN_WORDS) or max(hit.similarity for hit in hits) >= least:
         return False
     asked = set(extract_terms(text))
     return len(asked.intersection(extract_terms(doubt))) >= max(2, len(asked) / 2)

@@ -105,13 +105,15 @@ class FirstStage:
         return words
 
 
-DOUBT_AT: Final = (1_000, 0.4)
-"""The size of a store, and the share of words that its nearest have, where the least similarity decides."""
+DOUBT_MARGIN: Final = 0.02
+"""How far below the least similarity a store of 1,000 documents leaves doubt about words that none has."""
 DOUBT_BY_SIZE: Final = 0.08
 """By how much the similarity that leaves no doubt grows when a store has ten times as many documents."""
 DOUBT_BY_WORDS: Final = 0.2
 """By how much it falls when the nearest documents have all words instead of none. Fitted on 2026-12-01 with
-wordllama; docs/benchmarks.md has what it gives on stores that were left out."""
+wordllama, then lowered by 0.1, as a right answer that is doubted costs more; docs/benchmarks.md has both."""
+UNKNOWN_WORDS: Final = "no document has the words"
+"""How a doubt begins if there are such words."""
 MAX_LISTED: Final = 8
 """How many words that no document has are named."""
 NEAREST: Final = 30
@@ -178,8 +180,7 @@ def find_doubt(
     asked = dict.fromkeys(stage.unknown, 0) | dict(stage.document_frequency)
     if named or controls.min_similarity is not None or highest is None or len(asked) < 2:
         return
-    documents, share = DOUBT_AT
-    enough = least + DOUBT_BY_SIZE * math.log10(max(stage.documents, 10) / documents) + DOUBT_BY_WORDS * share
+    enough = least - DOUBT_MARGIN + DOUBT_BY_SIZE * math.log10(max(stage.documents, 10) / 1_000)
     if highest >= enough:
         return
     nearest = stage.refs[np.argsort(-stage.similarity, kind="stable")[:NEAREST]]
@@ -194,9 +195,9 @@ def find_doubt(
         unknown = [word for word in lacking if not asked[word]]
         words = unknown or lacking
         more = f" and {len(words) - MAX_LISTED:,} more" if len(words) > MAX_LISTED else ""
-        lack = "no document has" if unknown else "the nearest documents lack"
+        lack = UNKNOWN_WORDS if unknown else "the nearest documents lack the words"
         listed = f"{', '.join(words[:MAX_LISTED])}{more}"
-        trail.doubt = f"{lack} the words {listed}, and the most similar one has {highest:.2f}"
+        trail.doubt = f"{lack} {listed}, and the most similar one has {highest:.2f}"
 
 
 def _is_slip(word: str, written: Iterable[str]) -> bool:

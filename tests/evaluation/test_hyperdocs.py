@@ -113,7 +113,7 @@ def test_rows_of_some_manuals_are_named_by_them():
     pytest.importorskip("langchain_graph_retriever")
     from measure_hyperdocs import name_groups
 
-    assert name_groups(MANUAL, "see", None) == ["all", "open", "see", "tiny"]
+    assert name_groups(MANUAL, "see", None) == ["English", "open", "see", "tiny"]
     assert name_groups(MANUAL, "see", "tiny,other") == ["tiny+other", "tiny"]
     assert name_groups(MANUAL, "see", "tiny") == ["tiny"]
 

@@ -394,9 +394,8 @@ class LexicalCandidates:
         self._words = [rows.word for rows in found.taken]
         having = [rows.count_documents() for rows in found.taken]
         self._having = dict(zip(self._words, having, strict=True))
-        self._documents = max(
-            [round(found.totals.documents), *having]
-        )  # the count may be older than the postings
+        # the count may be older than the postings
+        self._documents = max([round(found.totals.documents), *having])
         self._average = found.totals.average
         self._frequency = [inverse_frequency(self._documents, each) for each in having]
         self._score_all(found)
