@@ -148,6 +148,30 @@ def test_links_are_replaced_in_a_split_group(opened, monkeypatch) -> None:
     assert backend.run(backend.verify()).findings == ()
 
 
+def test_a_write_keeps_what_it_read_of_splits_while_another_of_the_client_splits(opened, monkeypatch) -> None:
+    """Otherwise it would delete rows that it added before, as those of the place that was left."""
+    backend = opened()
+    put(backend, *list_names(10))
+    split_early(monkeypatch)
+    updates = [make_record(name, 0.5, link_both("t"), text="needle", lang="en") for name in list_names(10)]
+    other = [make_record(name, 0.5, link_both("t"), text="needle") for name in list_names(10, "new")]
+
+    def interleave():
+        writing, answer, is_between = backend.write(WriteBatch(put=updates)), None, False
+        while True:
+            try:
+                requests = writing.send(answer)
+            except StopIteration:
+                return is_between
+            answer = yield requests
+            if requests.what == "write members and words" and not is_between:
+                is_between = True
+                yield from backend.write(WriteBatch(put=other))
+
+    assert backend.run(interleave())
+    assert_holds(opened(), {*list_names(10), *list_names(10, "new")})
+
+
 def test_a_client_that_does_not_know_of_a_split_writes_what_all_read(opened, monkeypatch) -> None:
     """Another client splits after it read the list: it writes to the first partition, and overwrites rows."""
     from linkstore.engines.cassandra import backend as module

@@ -138,10 +138,9 @@ class CassandraBackend(Backend):
         for version in versions.values():
             version.check_size(self._settings.max_document_bytes)
         yield from self.record_names(collect_record_names(put))
-        if dimension is not None:
-            self._derived.splits = yield from read_splits()
+        derived = self._derived.with_splits(frozenset() if dimension is None else (yield from read_splits()))
         writer = writing.CassandraWriter(
-            self._fetcher, self._clock, self._derived, self._settings, self._corpus, self._sources
+            self._fetcher, self._clock, derived, self._settings, self._corpus, self._sources
         )
         return (yield from writer.apply(change, list(versions.values())))
 
@@ -152,9 +151,8 @@ class CassandraBackend(Backend):
         if not (yield from self._is_claimed()):
             return WriteCounts()
         yield from self.record_names(collect_names({}, list(chain.from_iterable(links.values()))))
-        self._derived_members.splits = yield from read_splits()
-        relinker = writing.Relinker(self._fetcher, self._derived_members)
-        return (yield from relinker.replace(kinds, links))
+        derived = self._derived_members.with_splits((yield from read_splits()))
+        return (yield from writing.Relinker(self._fetcher, derived).replace(kinds, links))
 
     def touch(self, times: Mapping[str, int]) -> EngineOperation[int]:
         """Write to the table of accesses."""
@@ -232,10 +230,10 @@ class CassandraBackend(Backend):
             return findings
         if missing:
             yield from tables.create_derived_tables(lexical=self._derived.lexical)
-        self._derived.splits = yield from read_splits()
+        derived = self._derived.with_splits((yield from read_splits()))
         horizon = self._clock.now() - round(self._settings.settle * 1e6)
-        inspection = RowInspection(self._fetcher, self._derived, horizon)
-        return findings + (yield from inspection.inspect(self._clock.now() if repair else None))
+        mend_at = self._clock.now() if repair else None
+        return findings + (yield from RowInspection(self._fetcher, derived, horizon).inspect(mend_at))
 
     def run(self, operation: EngineOperation[T]) -> T:
         """Run an operation in the caller's thread."""

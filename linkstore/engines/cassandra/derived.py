@@ -21,6 +21,7 @@ import struct
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from itertools import chain
@@ -116,7 +117,7 @@ class DerivedRows:
         listed: Whether the rows of the list of documents are.
 
     Attributes:
-        splits: What is split, as it was last read.
+        splits: What is split, as a write reads it before it begins; its rows are placed by nothing else.
     """
 
     def __init__(self, fetcher: RowFetcher, shards: int, *, lexical: bool, listed: bool = True) -> None:
@@ -126,6 +127,12 @@ class DerivedRows:
         self.tables = (MEMBER_ROWS, WORD_ROWS) if lexical else (MEMBER_ROWS,)
         self._fetcher = fetcher
         self._shards = shards
+
+    def with_splits(self, splits: frozenset[SplitName]) -> DerivedRows:
+        """Return a copy for one write, which places rows by these splits."""
+        derived = copy(self)
+        derived.splits = splits
+        return derived
 
     def derive(
         self, versions: Sequence[DocumentVersion], known: Mapping[str, RowSet] | None = None
@@ -179,12 +186,9 @@ class DerivedRows:
                         continue
                     other = (key for key, state in now.items() if before.get(key, state) != state)
                     differing += ((self.place(key), now[key]) for key in other)
-                    for key in before:  # the row may be in either place
+                    for key in before:  # an old row may be in either place, a new one is where it is placed
                         place = self.place(key)
-                        if place != key or key not in now:
-                            gone.append(key)
-                        if place != key and key not in now:
-                            gone.append(place)
+                        gone += {key} - {place} if key in now else {key, place}
                 at, lifetime = alike[0].at, alike[0].lifetime
                 yield from self.write(table, differing, at, replace=True, lifetime=lifetime)
                 yield from self.delete(table, gone, alike[0].gone_at)
