@@ -115,7 +115,7 @@ wordllama, then lowered by 0.1, as a right answer that is doubted costs more; do
 UNKNOWN_WORDS: Final = "no document has the words"
 """How a doubt begins if there are such words."""
 MAX_LISTED: Final = 8
-"""How many words that no document has are named."""
+"""How many of the words that are lacking are named."""
 NEAREST: Final = 30
 """How many of the nearest documents are read for the words of a question."""
 READ_CHARACTERS: Final = 10_000
